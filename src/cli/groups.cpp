@@ -123,6 +123,10 @@ Exit run_groups(const GroupsArgs& args, const Session& session) {
   if (machine) {
     report.machine = summary(machine->fabric);
     report.crossings = crossings(machine->fabric, *layout);
+    if (format == Format::csv)
+      say(session,
+          {"what the groups' traffic crosses is not in CSV, which has one row per rank; --format table, json or "
+           "markdown has it"});
   }
   const int first = rank.value_or(0), last = rank.value_or(layout->world() - 1);
   for (int r = first; r <= last; ++r) report.rows.push_back(groups_of(*layout, Rank(static_cast<std::uint32_t>(r))));

@@ -26,6 +26,7 @@ namespace fs = std::filesystem;
 namespace {
 
 const std::vector<std::string> format_words{"table", "json", "csv", "markdown"};
+constexpr const char* pages_by_report = "; pages are written by 'collcast report'";
 
 Diagnostic cannot_write(const std::string& path, int error) {
   return {command_line, fmt::format("cannot write '{}': {}", path, std::strerror(error)), "nothing was written over"};
@@ -81,12 +82,24 @@ class StagedFile {
   std::string place_, temporary_;
 };
 
+/// Where a file lies or will lie: a link stays a link, also one to what is not there yet.
+fs::path place_of(const fs::path& file) {
+  constexpr int most_links = 40;  // as Linux follows them
+  std::error_code error;
+  fs::path at = file;
+  const bool there = fs::exists(file, error);  // also a pipe at the end of /dev/stdout, which has no path
+  for (int link = 0; !there && link < most_links && fs::is_symlink(at, error); ++link) {
+    const fs::path to = fs::read_symlink(at, error);
+    if (error) break;
+    at = to.is_absolute() ? to : at.parent_path() / to;
+  }
+  const fs::path resolved = fs::weakly_canonical(at, error);
+  return resolved.empty() ? at : resolved;
+}
+
 /// Nothing for what is no regular file: that has been written already.
 Result<std::optional<StagedFile>> stage(const OutputFile& file) {
-  // A link stays a link: what it points to is replaced.
-  std::error_code ignored;
-  const fs::path resolved = fs::weakly_canonical(file.path, ignored);
-  const std::string place = resolved.empty() ? file.path : resolved.string();
+  const std::string place = place_of(file.path).string();
   struct stat there {};
   const bool exists = ::stat(place.c_str(), &there) == 0;
   if (exists && S_ISDIR(there.st_mode)) return cannot_write(file.path, EISDIR);
@@ -109,9 +122,9 @@ Diagnostics stage_all(const std::vector<OutputFile>& files, std::vector<StagedFi
   std::set<fs::path> places;
   for (const OutputFile& file : files) {
     std::error_code ignored;
-    const fs::path resolved = fs::weakly_canonical(fs::absolute(file.path, ignored), ignored);
+    const fs::path resolved = place_of(fs::absolute(file.path, ignored));
     const bool device = fs::exists(resolved, ignored) && !fs::is_regular_file(resolved, ignored);
-    if (!device && !places.insert(resolved.empty() ? fs::path(file.path) : resolved).second) {
+    if (!device && !places.insert(resolved).second) {
       errors.push_back({command_line, fmt::format("two results would be written to '{}'", file.path),
                         "expected another file for one of them"});
       continue;
@@ -151,6 +164,10 @@ void add_output_options(CLI::App& app, OutputOptions& options) {
       ->group("Output");
   app.add_option("--output", options.file, "write the result to FILE, complete or not at all ('-': standard output)")
       ->type_name("FILE")
+      ->check([](const std::string& file) {
+        return file.empty() ? std::string("the file has no name: expected FILE, or - for standard output")
+                            : std::string();
+      })
       ->group("Output");
 }
 
@@ -165,10 +182,12 @@ Format parse_format(const OutputOptions& options, Diagnostics& errors) {
     if (!format)
       errors.push_back({typed("--output", options.file),
                         fmt::format("no format has the suffix '{}'", fs::path(options.file).extension().string()),
-                        "expected .json, .csv, .md, .markdown or .txt, or give --format"});
+                        std::string("expected .json, .csv, .md, .markdown or .txt, or give --format") +
+                            (lower_suffix(options.file) == ".html" ? pages_by_report : "")});
     return format.value_or(Format::table);
   }
   const auto index = parse_word("--format", options.format, format_words, errors);
+  if (options.format == "html") errors.back().hint += pages_by_report;
   return index ? static_cast<Format>(*index) : Format::table;
 }
 

@@ -351,7 +351,8 @@ Command add_validate(CLI::App& parent) {
                "each table by a calibration that is fitted to the other tables of its system")
       ->group("Model");
   app.add_option("--budget,--max-median-ape", args->budgets,
-                 "exit 1 if the median error of healthy tables is above: large=8%, all_reduce.small=30%; of training "
+                 "exit 1 if the median error of tables not marked unhealthy is above: large=8%, all_reduce.small=30%; "
+                 "of training "
                  "steps by tier: A=10%, dgxc.A=20%, calibrated.A=5%, memory.all=3%; of products by precision: bf16=5%, "
                  "h100_sxm.fp8=4%; of servers by figure: tpot.all=30%, ttft.vllm=50% (repeatable)")
       ->type_name("BAND=PERCENT")

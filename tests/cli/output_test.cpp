@@ -88,6 +88,26 @@ TEST_CASE("a file keeps its permissions, and a link stays a link") {
   CHECK((now.st_mode & 0777) == 0640);
 }
 
+TEST_CASE("a link to what is not there yet stays a link, too") {
+  const Folder folder;
+  REQUIRE(::symlink("later", (folder.path() / "first").c_str()) == 0);
+  REQUIRE(::symlink("first", (folder.path() / "link").c_str()) == 0);
+  Streams streams;
+  CHECK(deliver(streams.session, "", {in(folder, "link", "new")}) == Exit::ok);
+  CHECK(std::filesystem::is_symlink(folder.path() / "link"));
+  CHECK(std::filesystem::is_symlink(folder.path() / "first"));
+  CHECK(folder.read("later") == "new");
+}
+
+TEST_CASE("who asks for a page is told which command writes it") {
+  for (const OutputOptions& asked : {OutputOptions{"html", ""}, OutputOptions{"", "a.html"}}) {
+    Diagnostics errors;
+    parse_format(asked, errors);
+    REQUIRE(errors.size() == 1);
+    CHECK(errors[0].hint.ends_with("pages are written by 'collcast report'"));
+  }
+}
+
 TEST_CASE("the format follows the suffix of the file unless it is given") {
   Diagnostics errors;
   CHECK(parse_format({"", ""}, errors) == Format::table);

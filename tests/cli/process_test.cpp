@@ -155,7 +155,8 @@ TEST_CASE("a suffix says the format in either case, and an unknown one is refuse
   CHECK(html.exit == 2);
   CHECK(html.err ==
         "--output g.html:1:10: error: no format has the suffix '.html'\n"
-        "    hint: expected .json, .csv, .md, .markdown or .txt, or give --format\n");
+        "    hint: expected .json, .csv, .md, .markdown or .txt, or give --format; pages are written by 'collcast "
+        "report'\n");
   CHECK(run_shell("collcast groups --tp 2 --format csv --output g.html", folder.path()).exit == 0);
   CHECK(folder.listing() == "g.JSON g.html");
 }
@@ -417,4 +418,17 @@ TEST_CASE("a list has what can be read, by the names of the files, and an error 
   const Outcome checked = run_shell("COLLCAST_DATA=. collcast topology check good", folder.path());
   CHECK(checked.exit == 0);
   CHECK(checked.err.find("name is 'other', the file is called 'good.yaml'") != std::string::npos);
+}
+
+TEST_CASE("a file without a name is an error, and no result of it goes to standard output") {
+  const Outcome out = run_shell("collcast groups --tp 2 --output ''", here);
+  CHECK(out.exit == 2);
+  CHECK(out.out.empty());
+  CHECK(out.err.find("expected FILE, or - for standard output") != std::string::npos);
+}
+
+TEST_CASE("groups as CSV say that what they cross is elsewhere") {
+  const std::string words = "collcast groups --topology dgx-h100 --tp 8 --format ";
+  CHECK(run_shell(words + "csv", here).err.find("crosses is not in CSV") != std::string::npos);
+  CHECK(run_shell(words + "json", here).err.empty());
 }
