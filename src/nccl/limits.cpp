@@ -117,7 +117,9 @@ Limits limits(const Communicator& c, const Plan& plan, bool tree) {
     if (p == Protocol::ll) out.ll_network = c.factors.ll_proxy * fitted::ll_network_channel * 1e9;
   }
   const double nvlink = p == Protocol::simple ? fitted::nvlink_simple_hop[g] : fitted::nvlink_hop[i];
-  out.hop = us * c.factors.hop * (c.nvlink ? nvlink : fitted::pcie_hop[i]);
+  // Through the host's memory no hop is quicker than a write over NVLink.
+  const double by_host = c.environment.peer_access ? 0 : nvlink;
+  out.hop = us * c.factors.hop * (c.nvlink ? nvlink : std::max(fitted::pcie_hop[i], by_host));
   if (p == Protocol::ll) out.first_pass = 8.0 * plan.threads;
   out.own_copy = p == Protocol::simple ? 1e9 * fitted::own_copy : out.channel;
   out.network_hop = network_hop(c, p, tree);
@@ -318,7 +320,7 @@ PointToPoint point_to_point(const Communicator& c, const Exchange& e, const Plan
   out.local = c.nvlink ? e.nvlink.value() * out.reached
                        : c.factors.simple * c.ring.channels * c.ring.inside.value() * fitted::pcie_efficiency;
   // Across nodes all peers together have more channels than a GPU needs.
-  if (local && c.nvlink && c.nodes == 1) {
+  if (local && (c.nvlink || !c.environment.peer_access) && c.nodes == 1) {
     const bool copies = e.own_bytes > 0;
     const double parts = e.local_peers + (copies ? 1 : 0);
     const double channels = std::min(static_cast<double>(c.p2p_channels), plan.channels * parts);

@@ -71,6 +71,30 @@ TEST_CASE("small messages take launch, start and hops") {
         Approx((31 - nccl::fitted::slots) * nccl::fitted::message_gap * nccl::fitted::ll_message));
 }
 
+TEST_CASE("without peer access no run is faster") {
+  const nccl::Environment off = test::environment({{"NCCL_P2P_DISABLE", "1"}});
+  for (const TopologyEntry& entry : list_topologies(test::source_tree())) {
+    const TopologySpec spec = test::shipped(entry.name);
+    if (spec.gpu.model.empty() || spec.teaching) continue;
+    const Fabric fabric = test::built(entry.name, 1);
+    if (fabric.rank_count() < 2) continue;
+    const Communicator usual = test::communicator(entry.name, 1);
+    const auto without = nccl::connect(fabric, Group::strided(Rank(0), 1, usual.ranks), off);
+    if (!without.ok()) continue;
+    for (const CollectiveKind kind : run_kinds)
+      for (std::int64_t size = 8; size <= std::int64_t{1} << 30; size *= 8) {
+        INFO(entry.name << " " << to_string(kind) << " " << size);
+        const Seconds time = ran(*without, kind, size).time(), with = ran(usual, kind, size).time();
+        CHECK(time >= with * (1 - 1e-12));
+        if (usual.ranks > 8 || size > 1 << 20) continue;
+        const auto simulated = [&](const Communicator& c) {
+          return test::simulated(fabric, c, kind, Bytes(size), *nccl::plan(c, kind, Bytes(size)));
+        };
+        CHECK(simulated(*without) >= simulated(usual) * (1 - 1e-6));
+      }
+  }
+}
+
 TEST_CASE("over the host's bridge a node's channels wait for each other's messages, slice by slice") {
   const Communicator c = test::communicator("polaris", 8);
   REQUIRE(c.ring.type_between >= nccl::PathType::phb);
