@@ -150,9 +150,12 @@ Hops ring_hops(const Communicator& c, CollectiveKind kind) {
 
 namespace {
 
-/// Channels whose messages wait for each other.
+/// Channels whose messages wait for each other. Over the host's bridge all that a GPU's proxy has, which sends some and
+/// takes in as many others.
 double channels_in_line(const Communicator& c, const Plan& plan) {
-  return over_host(c) ? plan.channels : channels_of_a_nic(c, plan);
+  if (!over_host(c)) return channels_of_a_nic(c, plan);
+  const double proxies = std::clamp(c.nics, 1, c.most_on_a_node);
+  return std::min<double>(plan.channels, 2 * std::ceil(plan.channels / proxies));
 }
 
 }  // namespace
@@ -203,7 +206,7 @@ double until_first_round(const Communicator& c, const Plan& plan, const Limits& 
   const int slices = ring_slices(plan.protocol);
   const double until = std::min(l.first_round * latency, bytes * (1 - 1.0 / slices)) +
                        (slices > 1 ? fitted::first_slice * bytes / (hops * slices) : 0);
-  // Where all channels of a node wait for each other, the last one's first message goes after all the others'.
+  // Where the channels of a proxy wait for each other, the last one's first message goes after all the others'.
   const double last_in_line = over_host(c) ? message_gap(c, plan) * (1 - 1 / channels_in_line(c, plan)) : 0;
   return std::max(0.0, until - std::max(0.0, gaps - bytes)) + last_in_line;
 }

@@ -119,6 +119,23 @@ TEST_CASE("over the host's bridge a node's channels wait for each other's messag
   CHECK(test::us(near.data) < one / 2);
 }
 
+TEST_CASE("over the host's bridge channels wait for those of their GPU's proxy, not for all of a node") {
+  const Communicator c = test::communicator("dgx-h100", 4, 0, test::environment({{"NCCL_NET_GDR_LEVEL", "LOC"}}));
+  REQUIRE(c.ring.type_between >= nccl::PathType::phb);
+  REQUIRE(c.nics == 8);
+  const auto gaps = [&](int channels) {
+    const Plan plan{false, Algorithm::ring, Protocol::simple, channels, 512, {}};
+    const Run run = nccl::run(c, CollectiveKind::all_gather, Bytes((32LL * channels) << 15), plan);
+    CHECK(run.bound == "messages");
+    return test::us(run.data) / (31 - 2) / nccl::fitted::message_gap_over_host;
+  };
+  // A GPU sends its NIC's channels and takes in as many.
+  CHECK(gaps(1) == Approx(1));
+  CHECK(gaps(8) == Approx(2));
+  CHECK(gaps(16) == Approx(4));
+  CHECK(gaps(32) == Approx(8));
+}
+
 TEST_CASE("of what a block's threads move at once under LL, a hop has its share already") {
   const Communicator c = test::communicator("dgx-h100", 1);
   // 512 threads of 8 bytes: up to 4 KiB of chunk are one pass, here the whole chunk of each of 8 ranks.
