@@ -31,8 +31,8 @@ nccl::Communicator beside(nccl::Communicator c, const Fabric& fabric, const Coll
   const auto here = std::count_if(request.alongside.begin(), request.alongside.end(), [&](const Group& group) {
     return is_on(fabric, group, node) && crosses_nodes(fabric, group);
   });
-  const auto share = [&](int nics, Bandwidth& rate) {
-    const double wanted = static_cast<double>(nics) * static_cast<double>(here + 1);
+  const auto share = [&](double nics, Bandwidth& rate) {
+    const double wanted = nics * static_cast<double>(here + 1);
     if (wanted > there_are) rate = rate * (there_are / wanted);
   };
   share(c.nics, c.nic_rate);
