@@ -123,7 +123,7 @@ Group gpus_of_nodes(const Fabric& fabric, int nodes, const std::vector<int>& gpu
   return Group::listed(std::move(ranks));
 }
 
-constexpr std::array machines_of_pairs{"dgx-a100",    "azure-ndv4",  "hgx-a800", "oci-a100", "polaris",
+constexpr std::array machines_of_pairs{"dgx-a100",    "azure-ndv4",  "hgx-a800",  "oci-a100", "polaris",
                                        "aws-p4d",     "abci-a100",   "abci-v100", "dgx-h100", "aws-p5",
                                        "gcp-a3-mega", "gcp-a3-high", "gh200",     "dgx2-v100"};
 
@@ -134,8 +134,8 @@ TEST_CASE("pairs between nodes take their closed form's time, whichever GPUs of 
     const Fabric fabric = test::built(machine, 4);
     for (const std::vector<int>& gpus : std::vector<std::vector<int>>{{0}, {1}, {0, 1}, {0, 2}, {0, 1, 2}})
       for (const int nodes : {2, 3, 4})
-        for (const CollectiveKind kind : {CollectiveKind::alltoall, CollectiveKind::scatter, CollectiveKind::gather,
-                                          CollectiveKind::sendrecv})
+        for (const CollectiveKind kind :
+             {CollectiveKind::alltoall, CollectiveKind::scatter, CollectiveKind::gather, CollectiveKind::sendrecv})
           for (const std::int64_t bytes : {std::int64_t{1} << 10, std::int64_t{1} << 20, std::int64_t{1} << 30}) {
             if (gpus.back() >= fabric.ranks_per_node()) continue;
             INFO(machine << ", GPUs " << test::words(gpus) << "of " << nodes << " nodes, " << to_string(kind) << " of "
