@@ -168,6 +168,20 @@ Diagnostics add_all(NcclPricing& pricing, const nccl::Communicator& c, std::size
   return {};
 }
 
+/// What holds the run are messages over the host's bridge.
+bool waits_for_bridge(const CollectiveQuestion& q, const nccl::Communicator& c, Bytes size, const nccl::Plan& plan) {
+  return c.nodes > 1 && c.ring.type_between >= nccl::PathType::phb &&
+         nccl::run(c, q.kind, size, plan).bound == "messages";
+}
+
+Diagnostic rests_on_one_system(const std::vector<std::string>& sizes) {
+  return {command_line,
+          fmt::format("{}: messages over the host's bridge take the time (no GPUDirect RDMA, or NICs far from the "
+                      "GPUs), and what each takes was measured on one system, Polaris",
+                      fmt::join(sizes, ", ")),
+          "docs/nccl.md, 'gap'"};
+}
+
 }  // namespace
 
 Result<CollectiveReport> price_nccl(const CollectiveQuestion& q, const Session& session) {
@@ -184,6 +198,7 @@ Result<CollectiveReport> price_nccl(const CollectiveQuestion& q, const Session& 
   NcclPricing pricing{q, progress, q.engine};
   if (q.patience != nullptr) pricing.engine.watch = q.patience->watch(&progress);
   std::map<int, std::vector<std::string>> by_rule;  // sizes, by line of the tuner's file
+  std::vector<std::string> over_bridge;             // sizes
   for (const Bytes size : q.sizes) {
     for (std::size_t g = 0; g < q.groups.size(); ++g) {
       progress.begin(fmt::format("{} {}", to_string(q.kind), format_bytes(size)));
@@ -191,6 +206,7 @@ Result<CollectiveReport> price_nccl(const CollectiveQuestion& q, const Session& 
       if (!c) return c.errors();
       const Result<nccl::Plan> plan = nccl::plan(*c, q.kind, size, q.nccl_algorithm);
       if (!plan) return plan.errors();
+      if (g == 0 && waits_for_bridge(q, *c, size, *plan)) over_bridge.push_back(format_bytes(size));
       Diagnostics errors;
       if (q.all_algorithms && !plan->point_to_point) {
         errors = add_all(pricing, *c, g, size, report);
@@ -214,6 +230,8 @@ Result<CollectiveReport> price_nccl(const CollectiveQuestion& q, const Session& 
     if (!any && !missing.empty() && !report.partial) return missing;
     report.said = warn(session, missing);
   }
+  if (!over_bridge.empty())
+    for (std::string& said : warn(session, {rests_on_one_system(over_bridge)})) report.said.push_back(std::move(said));
   add_calibration_notes(q, report);
   if (const auto& tuner = q.environment.files.tuner) {
     for (const auto& [line, sizes] : by_rule)

@@ -31,11 +31,16 @@ nccl::Communicator beside(nccl::Communicator c, const Fabric& fabric, const Coll
   const auto here = std::count_if(request.alongside.begin(), request.alongside.end(), [&](const Group& group) {
     return is_on(fabric, group, node) && crosses_nodes(fabric, group);
   });
-  const auto share = [&](int nics, Bandwidth& rate) {
-    const double wanted = static_cast<double>(nics) * static_cast<double>(here + 1);
+  const auto share = [&](double nics, Bandwidth& rate) {
+    const double wanted = nics * static_cast<double>(here + 1);
     if (wanted > there_are) rate = rate * (there_are / wanted);
   };
   share(c.nics, c.nic_rate);
+  // Beside others a GPU has one NIC before all have less of theirs.
+  if (c.p2p_nics * static_cast<double>(here + 1) > there_are) {
+    c.p2p_nics /= c.p2p_nics_of_gpu;
+    c.p2p_nics_of_gpu = 1;
+  }
   share(c.p2p_nics, c.p2p_nic_rate);
   return c;
 }

@@ -107,6 +107,13 @@ void slowest(PairRates& into, const PairRates& other) {
   into.root = std::min(into.root, other.root);
 }
 
+void slowest(PairNics& into, const PairNics& other) {
+  into.nics = std::min(into.nics, other.nics);
+  into.of_gpu = std::min(into.of_gpu, other.of_gpu);
+  into.nic_rate = std::min(into.nic_rate, other.nic_rate);
+  into.gpu_rate = std::min(into.gpu_rate, other.gpu_rate);
+}
+
 void slowest(Found& into, const Found& other, const std::vector<int>& gpus) {
   slowest(into.ring, other.ring, gpus);
   slowest(into.tree, other.tree, gpus);
@@ -119,8 +126,7 @@ void slowest(Found& into, const Found& other, const std::vector<int>& gpus) {
   into.nic_rate = std::min(into.nic_rate, other.nic_rate);
   into.held_by_nics = into.held_by_nics && other.held_by_nics;
   into.trees_held_by_nics = into.trees_held_by_nics && other.trees_held_by_nics;
-  into.p2p_nics = std::min(into.p2p_nics, other.p2p_nics);
-  into.p2p_nic_rate = std::min(into.p2p_nic_rate, other.p2p_nic_rate);
+  slowest(into.of_pairs, other.of_pairs);
   into.nics_beside = std::max(into.nics_beside, other.nics_beside);
 }
 
@@ -361,8 +367,10 @@ Result<Communicator> connect(const Fabric& fabric, const Group& group, const Env
   out.p2p_channels_per_peer = p2p_channels_per_peer(out, system, unlike.front());
   out.nics = all->nics;
   out.nic_rate = Bandwidth(all->nic_rate * 1e9);
-  out.p2p_nics = all->p2p_nics;
-  out.p2p_nic_rate = Bandwidth(all->p2p_nic_rate * 1e9);
+  out.p2p_nics = all->of_pairs.nics;
+  out.p2p_nics_of_gpu = all->of_pairs.of_gpu;
+  out.p2p_nic_rate = Bandwidth(all->of_pairs.nic_rate * 1e9);
+  out.p2p_gpu_rate = Bandwidth(all->of_pairs.gpu_rate * 1e9);
   out.nics_beside = all->nics_beside;
   // NCCL books trees of two nodes by what they have inside.
   out.trees_held_by_nics = out.nodes == 2 ? all->trees_held_by_nics : all->held_by_nics;

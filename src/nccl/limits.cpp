@@ -117,7 +117,9 @@ Limits limits(const Communicator& c, const Plan& plan, bool tree) {
     if (p == Protocol::ll) out.ll_network = c.factors.ll_proxy * fitted::ll_network_channel * 1e9;
   }
   const double nvlink = p == Protocol::simple ? fitted::nvlink_simple_hop[g] : fitted::nvlink_hop[i];
-  out.hop = us * c.factors.hop * (c.nvlink ? nvlink : fitted::pcie_hop[i]);
+  // Through the host's memory no hop is quicker than a write over NVLink.
+  const double by_host = c.environment.peer_access ? 0 : nvlink;
+  out.hop = us * c.factors.hop * (c.nvlink ? nvlink : std::max(fitted::pcie_hop[i], by_host));
   if (p == Protocol::ll) out.first_pass = 8.0 * plan.threads;
   out.own_copy = p == Protocol::simple ? 1e9 * fitted::own_copy : out.channel;
   out.network_hop = network_hop(c, p, tree);
@@ -148,9 +150,12 @@ Hops ring_hops(const Communicator& c, CollectiveKind kind) {
 
 namespace {
 
-/// Channels whose messages wait for each other.
+/// Channels whose messages wait for each other. Over the host's bridge all that a GPU's proxy has, which sends some and
+/// takes in as many others.
 double channels_in_line(const Communicator& c, const Plan& plan) {
-  return over_host(c) ? plan.channels : channels_of_a_nic(c, plan);
+  if (!over_host(c)) return channels_of_a_nic(c, plan);
+  const double proxies = std::clamp(c.nics, 1, c.most_on_a_node);
+  return std::min<double>(plan.channels, 2 * std::ceil(plan.channels / proxies));
 }
 
 }  // namespace
@@ -201,7 +206,7 @@ double until_first_round(const Communicator& c, const Plan& plan, const Limits& 
   const int slices = ring_slices(plan.protocol);
   const double until = std::min(l.first_round * latency, bytes * (1 - 1.0 / slices)) +
                        (slices > 1 ? fitted::first_slice * bytes / (hops * slices) : 0);
-  // Where all channels of a node wait for each other, the last one's first message goes after all the others'.
+  // Where the channels of a proxy wait for each other, the last one's first message goes after all the others'.
   const double last_in_line = over_host(c) ? message_gap(c, plan) * (1 - 1 / channels_in_line(c, plan)) : 0;
   return std::max(0.0, until - std::max(0.0, gaps - bytes)) + last_in_line;
 }
@@ -277,25 +282,34 @@ std::vector<TreeWay> tree_ways(const Communicator& c, const Plan& plan) {
 double tree_threads(Protocol p) { return p == Protocol::simple ? 0.5 : 0.6; }
 
 Exchange exchange_of(const Communicator& c, CollectiveKind kind, double bytes, const Plan& plan) {
+  const bool to_next = kind == CollectiveKind::sendrecv;
   const double per_node = c.ranks_per_node, others = c.ranks - per_node;
-  const double reached = fitted::p2p_nic_efficiency * c.factors.network, nic = c.nic_rate.value() * reached;
-  if (kind == CollectiveKind::sendrecv) {
-    const double channels = 1 + fitted::p2p_network_further * (plan.channels - 1);
-    // Of several ranks on a node the first receives and the last sends: each NIC one way, where they have one each.
-    const bool one_way = per_node > 1 && c.p2p_nics > 1 && !over_host(c);
-    const double more = one_way ? fitted::nic_efficiency / fitted::p2p_nic_efficiency : 1;
-    const double to_peer = std::min(nic * more, channels * fitted::p2p_network_channel * 1e9);
-    return {bytes, per_node > 1 ? 1.0 : 0.0, c.nodes > 1 ? 1.0 : 0.0, bytes, to_peer, 0, c.pair_rates.next};
-  }
-  const double part = bytes / c.ranks, all_nics = c.p2p_nics * c.p2p_nic_rate.value() * reached;
+  Exchange out;
+  out.per_peer = to_next ? bytes : bytes / c.ranks;
+  out.local_peers = to_next ? (per_node > 1 ? 1 : 0) : per_node - 1;
+  out.remote_peers = to_next ? (c.nodes > 1 ? 1 : 0) : others;
+  out.own_bytes = to_next ? 0 : out.per_peer;
+  out.nvlink = to_next ? c.pair_rates.next : kind == CollectiveKind::alltoall ? c.pair_rates.all : c.pair_rates.root;
+  if (out.remote_peers == 0) return out;
+  out.turns = std::min(c.p2p_nics_of_gpu, plan.channels * static_cast<int>(out.remote_peers));
+  const double all_nics = c.p2p_nics * out.turns / c.p2p_nics_of_gpu;
   // Of PXN: what leaves by the NICs of other rails goes to the GPUs beside them.
-  const double relayed = c.relays_pairs && c.p2p_nics > 0 ? others * (1 - 1.0 / c.p2p_nics) : 0;
-  if (kind == CollectiveKind::alltoall)
-    return {part, per_node - 1, others, part * others * per_node, all_nics, part, c.pair_rates.all, relayed};
-  // The root's: it sends by all rails with PXN, and takes in by its own.
-  if (kind == CollectiveKind::scatter && relayed > 0)
-    return {part, per_node - 1, others, part * others, all_nics, part, c.pair_rates.root, relayed, 1.0 * c.p2p_nics};
-  return {part, per_node - 1, others, part * others, nic, part, c.pair_rates.root};
+  const double relayed = c.relays_pairs ? others * (1 - std::min(1.0, out.turns / all_nics)) : 0;
+  const bool all_send = kind == CollectiveKind::alltoall;
+  // A root sends by all rails with PXN, and takes in by its own.
+  const bool by_all = all_send || (kind == CollectiveKind::scatter && relayed > 0);
+  if (by_all) out.relayed_peers = relayed;
+  out.nics = by_all ? all_nics : out.turns;
+  out.own_nics = by_all && !all_send ? all_nics : out.turns;
+  out.nic_bytes = out.per_peer * out.remote_peers * (all_send ? per_node : 1);
+  // Of several ranks on a node the first receives and the last sends: each NIC one way, where they have one each.
+  const bool one_way = to_next && per_node > 1 && c.p2p_nics > 1 && !over_host(c);
+  const double reached = (one_way ? fitted::nic_efficiency : fitted::p2p_nic_efficiency) * c.factors.network;
+  const double lines = out.nics * c.p2p_nic_rate.value();
+  const double ways = (by_all ? per_node : 1) * c.p2p_gpu_rate.value();
+  out.nics_rate = reached * std::min(lines, ways);
+  out.nics_name = ways < lines ? "PCIe to the NICs" : nics_name(c);
+  return out;
 }
 
 namespace {
@@ -311,6 +325,16 @@ double p2p_nvlink(const Communicator& c, const Exchange& e, const Plan& plan) {
 
 }  // namespace
 
+namespace {
+
+/// Seconds that the threads of a pair's channels to another node take.
+double pair_threads(const Exchange& e, const Plan& plan) {
+  const double channels = 1 + fitted::p2p_network_further * (plan.channels - 1);
+  return e.remote_peers > 0 ? e.per_peer / (channels * fitted::p2p_network_channel * 1e9) : 0;
+}
+
+}  // namespace
+
 PointToPoint point_to_point(const Communicator& c, const Exchange& e, const Plan& plan) {
   const bool local = e.local_peers > 0;
   PointToPoint out;
@@ -318,7 +342,7 @@ PointToPoint point_to_point(const Communicator& c, const Exchange& e, const Plan
   out.local = c.nvlink ? e.nvlink.value() * out.reached
                        : c.factors.simple * c.ring.channels * c.ring.inside.value() * fitted::pcie_efficiency;
   // Across nodes all peers together have more channels than a GPU needs.
-  if (local && c.nvlink && c.nodes == 1) {
+  if (local && (c.nvlink || !c.environment.peer_access) && c.nodes == 1) {
     const bool copies = e.own_bytes > 0;
     const double parts = e.local_peers + (copies ? 1 : 0);
     const double channels = std::min(static_cast<double>(c.p2p_channels), plan.channels * parts);
@@ -329,6 +353,7 @@ PointToPoint point_to_point(const Communicator& c, const Exchange& e, const Plan
       out.last_piece =
           std::min(e.per_peer / plan.channels, slot(c.environment, plan.protocol)) / (fitted::p2p_own_copy * 1e9);
   }
+  out.pair = pair_threads(e, plan);
   const double ranks_per_nic = c.p2p_nics > 0 ? std::max(1.0, static_cast<double>(c.ranks_per_node) / c.p2p_nics) : 1;
   out.gaps = us * std::max(0.0, e.remote_peers / e.own_nics - fitted::slots) * fitted::p2p_message_gap * ranks_per_nic;
   out.start =

@@ -131,12 +131,15 @@ inline double tree_sends(const Communicator& c) { return c.most_on_a_node > 2 ? 
 /// What one rank exchanges: with peers on its node and on others.
 struct Exchange {
   double per_peer = 0, local_peers = 0, remote_peers = 0;
-  double nic_bytes = 0;      ///< through the NICs of a node
-  double nics = 0;           ///< rate of those NICs
   double own_bytes = 0;      ///< that stay on the rank
   Bandwidth nvlink{};        ///< of a GPU to its peers
   double relayed_peers = 0;  ///< of the remote ones, reached over a GPU beside another NIC
-  double own_nics = 1;       ///< that send for this one rank
+  double nic_bytes = 0;      ///< through the NICs of a node
+  double nics = 0;           ///< how many those are
+  double nics_rate = 0;      ///< of them together, bytes per second
+  const char* nics_name = "NIC";
+  int turns = 1;        ///< NICs of one rank, by which its channels go in turn
+  double own_nics = 1;  ///< that send for this one rank, by PXN too
 };
 Exchange exchange_of(const Communicator&, CollectiveKind, double bytes, const Plan&);
 
@@ -145,6 +148,7 @@ struct PointToPoint {
   double local = 0;    ///< rate of a GPU's links inside its node, of the busiest where pairs have unlike ones
   double reached = 1;  ///< of what links of NVLink have
   double threads = 0;  ///< the channels' time, where a GPU needs more than there are
+  double pair = 0;     ///< the time of one pair's channels, on different nodes
   double gaps = 0;     ///< between messages that NICs post one by one
   double start = 0, latency_inside = 0, latency_between = 0;
   double way_between = 0;  ///< of latency_between, what is on the network

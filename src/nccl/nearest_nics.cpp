@@ -106,6 +106,71 @@ Room room_of(const System& system, const Nearest& near) {
   return out;
 }
 
+namespace {
+
+/// As nearest_nics() has it: without GPUDirect RDMA a NIC beside the GPU is over the host.
+std::optional<Way> own_way(const System& system, int gpu, int nic) {
+  auto found = way(system, system.first_nic + nic, system.first_gpu + gpu);
+  if (found && found->type > system.gpudirect && found->type < PathType::p2c) found->type = PathType::phb;
+  return found;
+}
+
+/// NICs by GPU: its nearest ones, and how near they are.
+struct OwnNics {
+  PathType type = PathType::dis;
+  std::vector<int> nics;
+  double rate = 0;
+};
+OwnNics own_nics(const System& system, int gpu) {
+  OwnNics out;
+  for (int nic = 0; nic < system.nics; ++nic) {
+    const auto found = own_way(system, gpu, nic);
+    if (!found || found->type > out.type) continue;
+    if (found->type < out.type) out = {found->type, {}, 0};
+    out.nics.push_back(nic);
+    out.rate = std::max(out.rate, found->rate);
+  }
+  return out;
+}
+
+/// Those of the GPUs that none of them is nearer to the NIC than.
+std::size_t nearest_gpus(const System& system, const std::vector<int>& gpus, int nic) {
+  std::vector<PathType> types;
+  for (const int gpu : gpus)
+    if (const auto found = own_way(system, gpu, nic)) types.push_back(found->type);
+  return static_cast<std::size_t>(
+      std::count(types.begin(), types.end(), *std::min_element(types.begin(), types.end())));
+}
+
+}  // namespace
+
+PairNics pair_nics(const System& system, const Nearest& near, const std::vector<int>& gpus) {
+  PairNics out{0, system.nics, system.nic_speed, unlimited};
+  std::map<int, double> gpus_of_nic;
+  std::map<std::vector<int>, std::size_t> seen;  // GPUs, by the NICs that they have nearest
+  for (const int gpu : gpus) {
+    const OwnNics own = own_nics(system, gpu);
+    if (own.nics.empty()) continue;
+    const std::size_t all = own.nics.size(), sharing = nearest_gpus(system, gpus, own.nics.front());
+    const std::size_t turns = (all + sharing - 1) / sharing;
+    const std::size_t first = seen[own.nics]++ * all / sharing;
+    for (std::size_t k = 0; k < turns; ++k) {
+      const int nic = own.nics[(first + k) % all];
+      gpus_of_nic[nic] += 1.0 / static_cast<double>(turns);
+      out.nic_rate = std::min(out.nic_rate, at_nic(system, nic, &System::Edge::rate));
+    }
+    out.of_gpu = std::min(out.of_gpu, static_cast<int>(turns));
+    out.gpu_rate = std::min(out.gpu_rate, own.rate);
+  }
+  const auto count = static_cast<double>(gpus.size());
+  double busiest = 0, by_host = 0;
+  for (const auto& [nic, with] : gpus_of_nic) busiest = std::max(busiest, with);
+  for (const Nearest::Link& link : near.links) by_host += link.rate / 2;
+  if (busiest > 0) out.nics = count / busiest;
+  if (by_host > 0) out.gpu_rate = std::min(out.gpu_rate, by_host / count);
+  return out;
+}
+
 double rate_of_nics(const System& system, const Nearest& near, int nics) {
   double each = system.nic_speed;
   std::map<int, double> ports;

@@ -45,6 +45,17 @@ struct Room {
 };
 Room room_of(const System&, const Nearest&);
 
+/// What sends and receives between nodes go by, where all GPUs of a node have some at once: a GPU's channels
+/// take in turn as many of its own nearest NICs as there are for each of the GPUs that are as near to them
+/// [src/graph/topo.cc, ncclTopoGetLocalNet]. Left out: that NCCL begins at the GPU's number, by which two of a group
+/// may meet at one of several NICs; NICs that only PXN is near to.
+struct PairNics {
+  double nics = 0;  ///< of a node; where some have more than others, as many as move all at the pace of the busiest
+  int of_gpu = 1;   ///< that each GPU has at least
+  double nic_rate = 0, gpu_rate = 0;  ///< GB/s of one NIC and its slot; of a GPU's way to its NICs
+};
+PairNics pair_nics(const System&, const Nearest&, const std::vector<int>& gpus);
+
 /// GB/s that each of `nics` of these moves: no more than its line rate, than its own links, or than its part of the
 /// ways to GPUs.
 double rate_of_nics(const System&, const Nearest&, int nics);

@@ -208,12 +208,15 @@ Result<Program> pat_program(const Question& q) {
   return assembled(q, rates, std::move(pattern), l.start);
 }
 
-/// Everything at once; the rank's own part takes its threads only.
+/// Everything at once, by each of a rank's NICs in turn; the rank's own part takes its threads only.
 Result<Program> exchange_program(const Question& q) {
   const Communicator& c = q.c;
   const Exchange e = exchange_of(c, q.kind, q.bytes(), q.plan);
-  Result<Pattern> pattern = make_pattern({q.kind, q.group, q.size, q.root, {}}, {"direct", 1, 1, {}});
-  if (!pattern) return pattern.errors();
+  Result<Pattern> made = make_pattern({q.kind, q.group, q.size, q.root, {}}, {"direct", 1, e.turns, {}});
+  if (!made) return made.errors();
+  Pattern pattern = std::move(made).value();
+  // So many lanes further a GPU's next NIC is taken.
+  for (Lane& lane : pattern.lanes) lane.route_lane *= q.fabric.ranks_per_node();
   const PointToPoint p = point_to_point(c, e, q.plan);
   Rates rates;
   rates.pcie = c.nvlink ? 1 : fitted::pcie_efficiency;
@@ -223,16 +226,14 @@ Result<Program> exchange_program(const Question& q) {
   }
   if (p.threads > 0) rates.port = std::min(rates.port, e.per_peer * e.local_peers / p.threads);
   if (e.remote_peers > 0) {
-    const double nics = q.kind == CollectiveKind::alltoall ? c.p2p_nics : e.own_nics;
-    rates.nic = e.nics / nics;
-    if (p.gaps > 0) rates.nic = std::min(rates.nic, e.nic_bytes / nics / p.gaps);
+    rates.nic = std::min(e.nics_rate, e.nic_bytes / std::max(p.pair, p.gaps)) / e.nics;
     rates.network = c.factors.network_hop;
     rates.way = p.way_between;
     rates.beyond = p.latency_between - p.way_between;
     rates.by_receivers_rail = c.relays_pairs;
     rates.nics_beside = c.nics_beside;
   }
-  return assembled(q, rates, std::move(pattern).value(), p.start + p.latency_inside + p.last_piece);
+  return assembled(q, rates, std::move(pattern), p.start + p.latency_inside + p.last_piece);
 }
 
 /// By a reduction in the network.

@@ -113,9 +113,9 @@ Run run_point_to_point(const Communicator& c, CollectiveKind kind, Bytes size, c
   const Exchange e = exchange_of(c, kind, static_cast<double>(size.value()), plan);
   const PointToPoint p = point_to_point(c, e, plan);
   const Load data = longest(
-      {{p.threads, "channels"},
+      {{std::max(p.threads, p.pair), "channels"},
        {e.local_peers > 0 ? e.per_peer * (e.local_peers + e.relayed_peers) / p.local : 0, c.nvlink ? "NVLink" : "PCIe"},
-       {e.remote_peers > 0 ? e.nic_bytes / e.nics : 0, nics_name(c)},
+       {e.remote_peers > 0 ? e.nic_bytes / e.nics_rate : 0, e.nics_name},
        {p.gaps, "messages"}});
   return finished(p.start, p.latency_inside + p.latency_between + p.last_piece, data, e.per_peer, 1);
 }

@@ -79,7 +79,7 @@ inline constexpr double ll_nic_payload = 0.45;
 inline constexpr double ll_network_channel = 2.0;
 /// What a proxy takes for a message through a NIC beside its GPU, beyond those that fit in the slots; calibrations say.
 inline constexpr double message_gap = 1.5;
-/// The same where the way between GPU and NIC is over the host's bridge; there a node's channels wait for each other.
+/// The same where the way between GPU and NIC is over the host's bridge; there a proxy's channels wait for each other.
 /// Rests on Polaris, whose all_gather takes this long for each message of each channel on 8, 128 and 540 nodes:
 /// 1.30, 22.7 and 97 ms, as 2 messages x 4 channels x (R - 2) steps of R = 31, 511 and 2159 are 5.6, 5.6 and 5.6 us.
 inline constexpr double message_gap_over_host = 5.6;

@@ -271,8 +271,7 @@ std::optional<Found> search_across(const System& system, const std::vector<int>&
   out.held_by_nics = nics_alone_have(system, near, list, best);
   out.nics = std::min(static_cast<int>(near.gpus.size()), best.rings.count);
   out.nic_rate = rate_of_nics(system, near, out.nics);
-  out.p2p_nics = static_cast<int>(near.gpus.size());
-  out.p2p_nic_rate = rate_of_nics(system, near, out.p2p_nics);
+  out.of_pairs = pair_nics(system, near, gpus);
   std::map<int, int> beside;
   for (const auto& [nic, ways] : near.gpus)
     for (const Nearest::Gpu& one : ways) out.nics_beside = std::max(out.nics_beside, ++beside[one.gpu]);

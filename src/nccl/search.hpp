@@ -12,6 +12,7 @@
 // at where they can (crossNic 0).
 #pragma once
 
+#include "nccl/nearest_nics.hpp"
 #include "nccl/system.hpp"
 
 namespace collcast::nccl {
@@ -24,8 +25,7 @@ struct Found {
   double nic_rate = 0;  ///< of each, GB/s: its line rate, or what PCIe carries between NICs and GPUs where that is less
   bool held_by_nics = false;        ///< across nodes: links inside them have room for more than NICs have
   bool trees_held_by_nics = false;  ///< the same of what trees have inside nodes
-  int p2p_nics = 0;                 ///< that are some GPU's nearest
-  double p2p_nic_rate = 0;          ///< of each of these
+  PairNics of_pairs;                ///< across nodes
   int nics_beside = 1;              ///< that a GPU has nearest at most
 };
 

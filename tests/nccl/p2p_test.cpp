@@ -1,6 +1,10 @@
 // Sends and receives between pairs of ranks: their channels, and what rate these reach.
 #include <catch2/catch.hpp>
 
+#include <array>
+
+#include "collcast/evaluate/by_nccl.hpp"
+#include "collcast/nccl/program.hpp"
 #include "machines.hpp"
 #include "nccl/run_constants.hpp"
 
@@ -93,4 +97,84 @@ TEST_CASE("a pair of ranks on different nodes has two channels' rate, among many
         Approx(static_cast<double>(size) / two));
   CHECK(ran(test::communicator("dgx-h100", 10), CollectiveKind::sendrecv, size).data.count() ==
         Approx(static_cast<double>(size) / channel));
+}
+
+namespace {
+
+struct Exchanged {
+  nccl::Run closed;
+  double simulated;  ///< seconds
+};
+Exchanged exchanged(const Fabric& fabric, const Group& group, CollectiveKind kind, std::int64_t bytes) {
+  const auto c = nccl::connect(fabric, group);
+  REQUIRE(c.ok());
+  const auto plan = nccl::plan(*c, kind, Bytes(bytes));
+  REQUIRE(plan.ok());
+  const auto program = nccl::program(fabric, group, *c, kind, Bytes(bytes), *plan);
+  REQUIRE(program.ok());
+  return {nccl::run(*c, kind, Bytes(bytes), *plan), simulate(*program)->count()};
+}
+
+/// These GPUs of each of so many nodes.
+Group gpus_of_nodes(const Fabric& fabric, int nodes, const std::vector<int>& gpus) {
+  std::vector<Rank> ranks;
+  for (int node = 0; node < nodes; ++node)
+    for (const int gpu : gpus) ranks.emplace_back(static_cast<std::uint32_t>(node * fabric.ranks_per_node() + gpu));
+  return Group::listed(std::move(ranks));
+}
+
+constexpr std::array machines_of_pairs{"dgx-a100",    "azure-ndv4",  "hgx-a800",  "oci-a100", "polaris",
+                                       "aws-p4d",     "abci-a100",   "abci-v100", "dgx-h100", "aws-p5",
+                                       "gcp-a3-mega", "gcp-a3-high", "gh200",     "dgx2-v100"};
+
+}  // namespace
+
+TEST_CASE("pairs between nodes take their closed form's time, whichever GPUs of the nodes have them") {
+  for (const char* machine : machines_of_pairs) {
+    const Fabric fabric = test::built(machine, 4);
+    for (const std::vector<int>& gpus : std::vector<std::vector<int>>{{0}, {1}, {0, 1}, {0, 2}, {0, 1, 2}})
+      for (const int nodes : {2, 3, 4})
+        for (const CollectiveKind kind :
+             {CollectiveKind::alltoall, CollectiveKind::scatter, CollectiveKind::gather, CollectiveKind::sendrecv})
+          for (const std::int64_t bytes : {std::int64_t{1} << 10, std::int64_t{1} << 20, std::int64_t{1} << 30}) {
+            if (gpus.back() >= fabric.ranks_per_node()) continue;
+            INFO(machine << ", GPUs " << test::words(gpus) << "of " << nodes << " nodes, " << to_string(kind) << " of "
+                         << bytes << " B");
+            const Exchanged one = exchanged(fabric, gpus_of_nodes(fabric, nodes, gpus), kind, bytes);
+            CHECK(one.simulated == Approx(one.closed.time().count()).epsilon(1e-3));
+          }
+  }
+}
+
+TEST_CASE("an alltoall of two ranks is a sendrecv of half of it, and a gather a scatter the other way") {
+  for (const char* machine : machines_of_pairs) {
+    const Fabric fabric = test::built(machine, 2);
+    const Group group = gpus_of_nodes(fabric, 2, {0});
+    for (std::int64_t bytes = 1 << 12; bytes <= std::int64_t{1} << 32; bytes *= 16) {
+      INFO(machine << ", " << bytes << " B");
+      const auto time = [&](CollectiveKind kind, std::int64_t of) {
+        return exchanged(fabric, group, kind, of).closed.time().count();
+      };
+      const double pair = time(CollectiveKind::sendrecv, bytes / 2);
+      CHECK(time(CollectiveKind::alltoall, bytes) == Approx(pair));
+      CHECK(time(CollectiveKind::scatter, bytes) == Approx(pair));
+      CHECK(time(CollectiveKind::gather, bytes) == Approx(pair));
+    }
+  }
+}
+
+TEST_CASE("one GPU of a switch with two NICs sends by both, two by one each") {
+  constexpr std::int64_t size = std::int64_t{1} << 30;
+  const Fabric fabric = test::built("dgx-a100", 3);
+  const auto data = [&](int nodes, const std::vector<int>& gpus) {
+    return exchanged(fabric, gpus_of_nodes(fabric, nodes, gpus), CollectiveKind::alltoall, size).closed;
+  };
+  // To one peer two channels, 15.2 GB/s and 0.7 of that; to two peers 0.88 of the GPU's 31.5 GB/s, not of 2 x 25.
+  CHECK(data(2, {0}).data.count() == Approx(size / 2.0 / (15.2e9 * 1.7)));
+  CHECK(data(2, {0}).bound == "channels");
+  CHECK(data(3, {0}).data.count() == Approx(size * 2 / 3.0 / (0.88 * 31.5e9)).epsilon(1e-3));
+  CHECK(data(3, {0}).bound == "PCIe to the NICs");
+  // Two GPUs, each two parts of a quarter to the other node by its own NIC.
+  CHECK(data(2, {0, 1}).data.count() == Approx(size / 2.0 / (0.88 * 25e9)));
+  CHECK(data(2, {0, 1}).bound == "NIC");
 }

@@ -71,6 +71,30 @@ TEST_CASE("small messages take launch, start and hops") {
         Approx((31 - nccl::fitted::slots) * nccl::fitted::message_gap * nccl::fitted::ll_message));
 }
 
+TEST_CASE("without peer access no run is faster") {
+  const nccl::Environment off = test::environment({{"NCCL_P2P_DISABLE", "1"}});
+  for (const TopologyEntry& entry : list_topologies(test::source_tree())) {
+    const TopologySpec spec = test::shipped(entry.name);
+    if (spec.gpu.model.empty() || spec.teaching) continue;
+    const Fabric fabric = test::built(entry.name, 1);
+    if (fabric.rank_count() < 2) continue;
+    const Communicator usual = test::communicator(entry.name, 1);
+    const auto without = nccl::connect(fabric, Group::strided(Rank(0), 1, usual.ranks), off);
+    if (!without.ok()) continue;
+    for (const CollectiveKind kind : run_kinds)
+      for (std::int64_t size = 8; size <= std::int64_t{1} << 30; size *= 8) {
+        INFO(entry.name << " " << to_string(kind) << " " << size);
+        const Seconds time = ran(*without, kind, size).time(), with = ran(usual, kind, size).time();
+        CHECK(time >= with * (1 - 1e-12));
+        if (usual.ranks > 8 || size > 1 << 20) continue;
+        const auto simulated = [&](const Communicator& c) {
+          return test::simulated(fabric, c, kind, Bytes(size), *nccl::plan(c, kind, Bytes(size)));
+        };
+        CHECK(simulated(*without) >= simulated(usual) * (1 - 1e-6));
+      }
+  }
+}
+
 TEST_CASE("over the host's bridge a node's channels wait for each other's messages, slice by slice") {
   const Communicator c = test::communicator("polaris", 8);
   REQUIRE(c.ring.type_between >= nccl::PathType::phb);
@@ -93,6 +117,23 @@ TEST_CASE("over the host's bridge a node's channels wait for each other's messag
   const Run near = nccl::run(beside, CollectiveKind::all_gather, Bytes(32 * 4 * 32 << 10), plan);
   CHECK(near.bound != "messages");
   CHECK(test::us(near.data) < one / 2);
+}
+
+TEST_CASE("over the host's bridge channels wait for those of their GPU's proxy, not for all of a node") {
+  const Communicator c = test::communicator("dgx-h100", 4, 0, test::environment({{"NCCL_NET_GDR_LEVEL", "LOC"}}));
+  REQUIRE(c.ring.type_between >= nccl::PathType::phb);
+  REQUIRE(c.nics == 8);
+  const auto gaps = [&](int channels) {
+    const Plan plan{false, Algorithm::ring, Protocol::simple, channels, 512, {}};
+    const Run run = nccl::run(c, CollectiveKind::all_gather, Bytes((32LL * channels) << 15), plan);
+    CHECK(run.bound == "messages");
+    return test::us(run.data) / (31 - 2) / nccl::fitted::message_gap_over_host;
+  };
+  // A GPU sends its NIC's channels and takes in as many.
+  CHECK(gaps(1) == Approx(1));
+  CHECK(gaps(8) == Approx(2));
+  CHECK(gaps(16) == Approx(4));
+  CHECK(gaps(32) == Approx(8));
 }
 
 TEST_CASE("of what a block's threads move at once under LL, a hop has its share already") {

@@ -53,8 +53,10 @@ struct Communicator {
   Bandwidth nic_rate{};             ///< of one: the line's, or that of PCIe between NICs and GPUs where it is less
   bool nics_by_pcie = false;        ///< it is PCIe's
   bool trees_held_by_nics = false;  ///< what NCCL books for trees across nodes; else links inside them hold it
-  int p2p_nics = 0;                 ///< of a node that its GPUs have nearest: an all-to-all uses them all
-  Bandwidth p2p_nic_rate{};         ///< of one of these
+  double p2p_nics = 0;              ///< of a node that its GPUs have nearest, by which all their pairs go at once
+  int p2p_nics_of_gpu = 1;          ///< by which the channels of one GPU's pairs go in turn
+  Bandwidth p2p_nic_rate{};         ///< of one of these: the line's, or its slot's
+  Bandwidth p2p_gpu_rate{};         ///< of a GPU's way to its own
   int nics_beside = 1;              ///< that a GPU has nearest at most
   Seconds network_latency{};        ///< from NIC to NIC; of one rail where NICs are on rails
   Seconds across_rails{};           ///< what the way of a pair on two rails takes beyond, without PXN
