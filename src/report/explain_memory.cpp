@@ -183,15 +183,16 @@ Term in_flight_term(const StepInputs& in, const MemoryTerms& terms) {
 }
 
 /// Of a stage with experts: its layers and what each kind of them keeps.
-/// What a layer keeps from a zero-bubble backward to its weight gradients.
-std::string kept_for_weights(const MemoryTerms& terms) {
-  return terms.parameters.frozen ? "(w T (n + m + 2 r) of each adapter)" : "(w (4 T' h + T (2a + 2k) d / TP + MLP))";
-}
-
 const char* kept_formula(const MemoryTerms& terms) {
   return terms.parameters.layers > 0 ? "expert layers x activations of one + layers with an MLP x of one"
                                      : "expert layers x activations of one";
 }
+/// What a layer keeps from a zero-bubble backward to its weight gradients.
+std::string kept_for_weights(const MemoryTerms& terms) {
+  return terms.parameters.frozen ? "(w (T' h + T (n / TP + 2 r)) of each adapter beside h x n)"
+                                 : "(w (4 T' h + T (2a + 2k) d / TP + MLP))";
+}
+
 std::string kept_numbers(const MemoryTerms& terms) {
   std::string out =
       fmt::format("{} x {}", exact(terms.parameters.expert_layers), format_bytes(terms.expert_layer.total()));

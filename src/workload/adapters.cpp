@@ -63,6 +63,13 @@ double adapter_flops(const StepInputs& in) {
   return 2 * layer_adapters(whole).total();
 }
 
+double adapter_flops(const StepInputs& in, AdapterModule module) {
+  if (!has_adapter(in.options, module)) return 0;
+  StepInputs one = in;
+  one.options.lora.target_modules = {module};
+  return adapter_flops(one);
+}
+
 Operation AdapterKernels::product(std::string name, double rows, double columns, double inner) const {
   const double w = timer_.precision().activation;
   return timer_.core_gemm(std::move(name), Flops(2 * rows * columns * inner),

@@ -7,8 +7,9 @@
 // column-parallel matrix (QKV, MLP up) has a whole, h r, on every TP rank and its part of b, r m; a row-parallel one
 // (projection, MLP down) its part of a, n r, and b whole, r h, so that the matrix's own sum over the TP ranks is the
 // adapter's, too. Frameworks that split both (Megatron-Bridge, megatron/bridge/peft/utils.py, ParallelLinearAdapter)
-// send T r elements besides, some hundredths of what the layer sends: left out. So is dropout before an adapter, and
-// that the first layer's backward ends at its adapters.
+// send T r elements besides, some hundredths of what the layer sends: left out. So are the sum over the TP ranks, once
+// a step, of the gradients of what is whole on each (r h of a matrix: each rank has a part), dropout before an adapter,
+// and that the first layer's backward ends at its adapters.
 //
 // What is frozen has no gradients, and none of its inputs is kept for them.
 #pragma once
@@ -37,6 +38,8 @@ double adapter_width(const TrainingOptions&);
 
 /// Forward FLOPs of a token in the adapters of one layer, all TP ranks together.
 double adapter_flops(const StepInputs&);
+/// The same of one matrix's.
+double adapter_flops(const StepInputs&, AdapterModule);
 
 /// Kernels beside those of a matrix; none where it has no adapter.
 class AdapterKernels {

@@ -23,6 +23,32 @@ void check_modules(Misfits& misfits) {
                     "target_modules has " + std::string(to_string(modules[i])) + " twice", "leave it out");
 }
 
+/// Of a matrix's product alone: what its adapter adds would be missing.
+bool leaves_adapter_out(const TrainingOptions& o, RecomputeModule module) {
+  switch (module) {
+    case RecomputeModule::q_proj:
+    case RecomputeModule::k_proj:
+    case RecomputeModule::v_proj:
+      return has_adapter(o, AdapterModule::linear_qkv);
+    case RecomputeModule::gate_proj:
+    case RecomputeModule::up_proj:
+      return has_adapter(o, AdapterModule::linear_fc1);
+    default:
+      return false;
+  }
+}
+
+void check_recomputed(Misfits& misfits) {
+  const TrainingOptions& o = misfits.in.options;
+  if (o.recompute != Recompute::selective) return;
+  for (std::size_t i = 0; i < o.recompute_modules.size(); ++i)
+    if (leaves_adapter_out(o, o.recompute_modules[i]))
+      misfits.wrong({"training.recompute_modules." + std::to_string(i), "training.recompute_modules", "training.lora"},
+                    "recompute_modules has " + std::string(to_string(o.recompute_modules[i])) +
+                        ", a part of a matrix with an adapter: that is not modelled",
+                    "leave it out, or use mlp or recompute: full");
+}
+
 }  // namespace
 
 void check_adapters(Misfits& misfits) {
@@ -33,6 +59,7 @@ void check_adapters(Misfits& misfits) {
     misfits.wrong({at + "rank", "model.hidden"}, "rank is " + std::to_string(lora.rank),
                   "expected 1 to the model's hidden size, " + std::to_string(in.model.hidden));
   check_modules(misfits);
+  check_recomputed(misfits);
   if (in.model.experts.count > 0)
     misfits.wrong({"training.lora", "model"}, "adapters of a model with experts are not modelled",
                   "leave lora out, or use a dense model");

@@ -180,11 +180,12 @@ double largest(const std::vector<UnitParameters>& units, double (UnitParameters:
   return most;
 }
 
-/// The same of adapters, in so many bytes for each of their elements: inputs of both matrices, and gradients of what
-/// they give.
-Volume kept_for_adapters(const StepInputs& in, double each) {
-  const AdapterParameters parameters = layer_adapters(in);
-  return Volume(each * (parameters.total() / in.options.lora.rank + 2 * adapter_width(in.options)));
+/// The same of adapters: inputs of both matrices, and gradients of what they give; of the sides that are h wide a rank
+/// has its rows.
+Volume kept_for_adapters(const StepInputs& in, const Share& s) {
+  const double w = KernelTimer(in).precision().activation, rank = in.options.lora.rank;
+  const AdapterParameters p = layer_adapters(in);
+  return Volume(w * (s.rows * p.replicated / rank + s.tokens * (p.sharded / rank + 2 * adapter_width(in.options))));
 }
 
 /// What a layer keeps from a zero-bubble backward to its weight gradients.
@@ -192,7 +193,7 @@ Volume kept_for_weights(const StepInputs& in, const Share& s, bool with_experts)
   const double w = KernelTimer(in).precision().activation, rows = s.rows * s.hidden;
   const double widths = in.model.gated_mlp ? 3 : 2;
   const double attention = s.tokens * (s.query + s.output + s.key + s.value) + rows_of_latent(in, s) * 2 * s.latent;
-  if (is_frozen(in.options)) return kept_for_adapters(in, w * s.tokens);
+  if (is_frozen(in.options)) return kept_for_adapters(in, s);
   // Inputs of the matrices, and gradients of what they give: attention and MLP beside each other have one of these.
   const int tensors = all_tensors(in).norms;
   if (!with_experts) return Volume(w * (tensors * rows + attention + s.tokens * s.ffn * widths));

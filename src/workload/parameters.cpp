@@ -295,7 +295,10 @@ double flops_again(const StepInputs& in, bool with_experts) {
     if (again(RecomputeModule::moe) > 0) return sum + mlp_flops(m, true);
     return sum + again(RecomputeModule::shared_experts) * each * h * m.experts.shared_ffn;
   }
-  if (again(RecomputeModule::mlp) > 0) return sum + mlp_flops(m, false);
+  const auto adapter = [&](AdapterModule module) { return workload::adapter_flops(in, module); };
+  sum += again(RecomputeModule::o_proj) * adapter(AdapterModule::linear_proj);
+  if (again(RecomputeModule::mlp) > 0)
+    return sum + mlp_flops(m, false) + adapter(AdapterModule::linear_fc1) + adapter(AdapterModule::linear_fc2);
   return sum + 2 * h * m.ffn * (again(RecomputeModule::gate_proj) + again(RecomputeModule::up_proj));
 }
 

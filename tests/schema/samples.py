@@ -46,7 +46,6 @@ SCENARIOS = {
                      "cross_entropy_loss_fusion": False, "gradient_accumulation_fusion": False, "overlap_tp": "ring", "overlap_dp": False, "bucket": "25MiB", "overlap_pp": False, "overlap_cp": False, "launch": "5us", "launch_backward": "2us",
                      "communication": {"tp_gather": "fp8", "tp_reduce": "fp8", "ep_dispatch": "fp8", "ep_combine": "bf16", "parameters": "bf16", "gradients": "bf16", "scale_block": 128},
                      "gradient_compression": {"method": "ratio", "ratio": 4, "moved": 8, "error_feedback": True}, "delayed_all_reduce": False,
-                     "lora": {"rank": 16, "target_modules": ["linear_qkv", "linear_proj"]},
                      "overlap_ep": True, "moe_token_dispatcher": "flex", "expert_imbalance": 1.5, "moe_capacity_factor": 2, "optimizer": True,
                      "embedding_and_logits": True},
         "search": {"tp": [1, 2], "pp": [1], "dp": [1], "micro_batch": [1], "sequence_parallel": [True, False],
@@ -80,6 +79,14 @@ SCENARIOS["served"] = {
                "batch": [8, 16]},
     "gates": {"step_s": {"max": "20s"}, "ttft_s": {"max": "1s"}, "tpot_s": {"max": "1s"},
               "tokens_per_s": {"min": "1tokens/s"}},
+}
+
+# Adapters are of dense models alone.
+SCENARIOS["adapted"] = {
+    "schema": "collcast.scenario.v1", "name": "adapted", "topology": "dgx-a100", "nodes": 1,
+    "model": {"layers": 4, "hidden": 512, "heads": 8, "ffn": 2048, "vocab": 1024},
+    "batch": {"sequence": 512, "micro_batch": 1, "global_batch": 8},
+    "training": {"lora": {"rank": 16, "target_modules": ["linear_qkv", "linear_proj"]}},
 }
 
 OVERLAYS = {

@@ -379,6 +379,25 @@ TEST_CASE("words for recomputation stand for modules, or for a share of the laye
   CHECK(options("selective(per-op/ratio)").recompute_layers == 1);
 }
 
+TEST_CASE("rows of fine-tuning have adapters beside queries, keys and values, of their recipe's rank") {
+  TrainingRow row = gpt_row();
+  const auto adapters = [&row] {
+    const Result<TrainingPlace> place = training_machines().place(row);
+    REQUIRE(place.ok());
+    const Result<TrainingStep> step = training_step(row, *place);
+    REQUIRE(step.ok());
+    return step->inputs.options.lora;
+  };
+  row.task = "lora";
+  for (const auto& [framework, rank] : {std::pair{"NeMo 24.07", 32}, {"NeMo", 16}, {"Megatron-Bridge 26.06", 16}}) {
+    row.framework = framework;
+    CHECK(adapters().rank == rank);
+    CHECK(adapters().target_modules == std::vector{AdapterModule::linear_qkv});
+  }
+  row.task = "pretrain";
+  CHECK(adapters().rank == 0);
+}
+
 TEST_CASE("what no step can be yet, and what a row does not state, is a reason") {
   const auto changed = [](auto change) {
     TrainingRow row = gpt_row();
@@ -386,7 +405,6 @@ TEST_CASE("what no step can be yet, and what a row does not state, is a reason")
     return why_not(row);
   };
   CHECK(changed([](TrainingRow& r) { r.experts = 8; }) == "not stated: topk");
-  CHECK(changed([](TrainingRow& r) { r.task = "lora"; }) == "low-rank adapters (LoRA) are not modelled");
   CHECK(changed([](TrainingRow& r) { r.schedule = "Chimera"; }) == "the schedule Chimera is not modelled");
   CHECK(changed([](TrainingRow& r) { r.zero = "hsdp-3"; }) == "the sharding hsdp-3 is not modelled");
   CHECK(changed([](TrainingRow& r) { r.recompute = "some of it"; }) == "the recomputation some of it is not modelled");

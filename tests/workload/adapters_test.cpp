@@ -170,7 +170,8 @@ TEST_CASE("replicas exchange adapters' gradients, and with ZeRO-1 their weights,
   }
 }
 
-TEST_CASE("steps with adapters: the closed form is the timeline, and never longer than training all weights") {
+TEST_CASE(
+    "steps with adapters: the closed form is the timeline, and they hold no more memory than training all weights") {
   std::mt19937 random(20261126);
   const auto dice = [&](int n) { return static_cast<int>(random() % static_cast<unsigned>(n)); };
   const std::vector<PipelineSchedule> schedules{PipelineSchedule::one_f_one_b, PipelineSchedule::gpipe,
@@ -216,6 +217,35 @@ TEST_CASE("the planner's quick answer is the forecast's with adapters, too") {
       REQUIRE(quick.ok());
       CHECK(quick->step.count() == Approx(slow->step.count()).epsilon(1e-12));
     }
+}
+
+TEST_CASE("what is computed once more has its adapters, in kernels and in FLOPs") {
+  StepInputs in = inputs(small_model(), layout(1, 1, 1), 1024, 2);
+  in.options.recompute = Recompute::selective;
+  in.options.recompute_modules = {RecomputeModule::mlp, RecomputeModule::o_proj};
+  const StepInputs frozen = with_adapters(in, 16, {AdapterModule::linear_fc2, AdapterModule::linear_proj});
+  REQUIRE(check_step(frozen, 1, {}).empty());
+  double again = 0;
+  for (const Operation& op : layer_operations(frozen).recompute)
+    if (is_of_adapter(op)) again += op.flops.value();
+  CHECK(again == Approx(2 * 1024. * in.batch.micro_batch * layer_adapters(frozen).total()));
+  CHECK(flop_terms(frozen).recomputed - flop_terms(in).recomputed ==
+        Approx(in.model.layers * again / in.batch.micro_batch));
+  // A part of a matrix with an adapter is refused, without one it is not.
+  StepInputs part = frozen;
+  part.options.recompute_modules = {RecomputeModule::up_proj, RecomputeModule::q_proj};
+  CHECK(check_step(part, 1, {}).empty());
+  part.options.lora.target_modules = {AdapterModule::linear_fc1};
+  CHECK_THAT(refused(part), Catch::Contains("up_proj, a part of a matrix with an adapter"));
+}
+
+TEST_CASE("zero bubble: of what adapters' weight gradients wait for, sides of the hidden size are split as rows are") {
+  StepInputs in = with_adapters(inputs(small_model(), layout(2, 2, 1), 1024, 8));
+  in.layout.schedule = PipelineSchedule::zb_h1;
+  const double T = 1024. * in.batch.micro_batch, h = in.model.hidden, w = 2;
+  const double whole = memory_terms(in, 0).layer.weights.value();
+  in.layout.sequence_parallel = true;
+  CHECK(whole - memory_terms(in, 0).layer.weights.value() == Approx(w * T / 2 * 4 * h));
 }
 
 TEST_CASE("what adapters do not go with is refused, each with its reason") {
