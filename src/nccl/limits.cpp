@@ -323,10 +323,6 @@ double p2p_nvlink(const Communicator& c, const Exchange& e, const Plan& plan) {
   return reached * (shared ? fitted::p2p_shared : fitted::p2p_apart);
 }
 
-}  // namespace
-
-namespace {
-
 /// Seconds that the threads of a pair's channels to another node take.
 double pair_threads(const Exchange& e, const Plan& plan) {
   const double channels = 1 + fitted::p2p_network_further * (plan.channels - 1);

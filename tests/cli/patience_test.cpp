@@ -92,6 +92,8 @@ TEST_CASE("Ctrl-C ends a collective's simulation with what is known, and 130") {
 
 TEST_CASE("one Ctrl-C that is passed on twice is one, a second press ends the process") {
   // timeout(1), and others that start programs, send a signal to the process and to its group.
+  int pipe[2];
+  REQUIRE(::pipe(pipe) == 0);
   const pid_t child = ::fork();
   REQUIRE(child >= 0);
   if (child == 0) {
@@ -100,12 +102,17 @@ TEST_CASE("one Ctrl-C that is passed on twice is one, a second press ends the pr
     ::raise(SIGINT);
     if (!cli::Interrupts::came()) ::_exit(2);
     ::raise(SIGINT);
+    if (::write(pipe[1], "2", 1) != 1) ::_exit(4);  // alive behind the second
     ::usleep(400'000);
     ::raise(SIGINT);
     ::_exit(3);
   }
+  ::close(pipe[1]);
   int status = 0;
   REQUIRE(::waitpid(child, &status, 0) == child);
+  char alive = 0;
+  CHECK(::read(pipe[0], &alive, 1) == 1);
+  ::close(pipe[0]);
   INFO("exit " << (WIFEXITED(status) ? WEXITSTATUS(status) : -1));
   REQUIRE(WIFSIGNALED(status));
   CHECK(WTERMSIG(status) == SIGINT);

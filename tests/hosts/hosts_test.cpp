@@ -125,8 +125,11 @@ TEST_CASE("sets have names of their own; down takes one away, with what runs the
   CHECK(one.name() != other.name());
   CHECK(run_shell(with_hosts + "$hosts run -- true", folder.path()).exit == 2);  // which one?
   const std::string background = "$hosts run --set " + other.name() + " -- sleep 60 & ";
-  const Outcome down =
-      run_shell(with_hosts + background + "sleep 0.5; $hosts down --set " + other.name() + "; wait $!", folder.path());
+  const Outcome down = run_shell(with_hosts + background + "until ip netns pids collcast-" + other.name() +
+                                     "-host1 2>/dev/null | grep -q .; do sleep 0.1; done; sleep 0.5; "
+                                     "$hosts down --set " +
+                                     other.name() + "; wait $!",
+                                 folder.path());
   CAPTURE(down.err);
   CHECK(down.exit == 128 + 9);  // what ran there was killed
   CHECK_THAT(run_shell(with_hosts + "$hosts list", folder.path()).out,
@@ -153,6 +156,8 @@ TEST_CASE("wrong arguments are named, before anything is made") {
   refused("up 4 --rate 1Gbit --racks 5 --uplink 1Gbit", "5 racks for 4 hosts; expected 4 or fewer");
   refused("topology --set hosts999", "there are no hosts hosts999");
   refused("up 4 --rat 1Gbit", "--rat");
+  refused("topology --latency fast", "'fast' is no time, such as 20us or 0s");
+  refused("topology --name 'my: hosts'", "'my: hosts' is no machine's name");
 }
 
 TEST_CASE("without root it says so and ends with 3") {

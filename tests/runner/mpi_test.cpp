@@ -218,7 +218,7 @@ TEST_CASE("a rank of MPI's that stops answering is noticed at the timeout") {
   const Folder folder;
   const auto run = run_mpi(
       "collcast measure all_reduce --backend mpi --ranks 2 --size 8:64KiB:x2 --warmup 0 --repetitions 5000 --timeout "
-      "2s --output t.csv 2>err & main=$!\n" +
+      "10s --output t.csv 2>err & main=$!\n" +
           once_rows_come("t.csv", find_ranks + "kill -STOP $2; wait $main; echo $?" + none_is_left),
       folder.path());
   CAPTURE(folder.read("err"));
