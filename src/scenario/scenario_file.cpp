@@ -93,8 +93,10 @@ void choose_library(Scenario& scenario) {
 constexpr const char* no_gpu_in_particular = "data-sheet";
 
 std::string stands_in() {
-  return fmt::format("the table '{}' stands in, medians of what other GPUs reach of their data sheets; times are rough",
-                     no_gpu_in_particular);
+  return fmt::format(
+      "the table '{}' stands in, medians of what other GPUs reach of their data sheets (fp32 and tf32 as bf16); times "
+      "are rough",
+      no_gpu_in_particular);
 }
 
 /// Figures of `other` for the step's precision that `kernels` has none of, where the GPU has a rate for it.
