@@ -146,8 +146,8 @@ std::vector<std::string> warnings(const StepInputs& in, const Fabric& fabric, co
                                   const CollectiveTime& time) {
   std::vector<std::string> list;
   if (!result.memory.fits()) list.push_back(memory_warning(in, fabric, result.memory));
-  if (!in.serving) add_unused(in, list);
-  if (const auto larger = in.serving ? std::nullopt : larger_buckets(in)) list.push_back(*larger);
+  add_unused(in, list);
+  if (const auto larger = larger_buckets(in)) list.push_back(*larger);
   // Below 2, communication that is not hidden takes more than a third of the layer.
   const bool low_ratio = result.compute_to_communication > 0 && result.compute_to_communication < 2;
   if (low_ratio) list.push_back(ratio_warning(in, fabric, result, time));
