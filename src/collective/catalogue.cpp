@@ -11,6 +11,8 @@ Algorithm double_tree();
 Algorithm recursive_doubling();
 Algorithm halving_doubling();
 Algorithm hierarchical();
+Algorithm scatter_gather();
+Algorithm concurrent_tree();
 Algorithm direct();
 
 const std::vector<Algorithm>& catalogue() {
@@ -22,6 +24,8 @@ const std::vector<Algorithm>& catalogue() {
       recursive_doubling(),  //
       halving_doubling(),    //
       hierarchical(),        //
+      scatter_gather(),      //
+      concurrent_tree(),     //
       direct(),              //
       naive(),               // last: of equal closed forms its is the least to be believed where links are shared
   };

@@ -111,7 +111,8 @@ class Walk {
     const Phase& phase = this->phase(step);
     return {pattern->message(*lane, step.sent.hop), pattern->chunks,
             phase.flow == Flow::circulating ? static_cast<double>(phase.rounds) : 1.0,
-            phase.flow == Flow::forwarding && pattern->chunks == 1};
+            phase.flow == Flow::forwarding && pattern->chunks == 1,
+            phase.flow == Flow::concurrent && pattern->chunks == 1};
   }
 
   void announce(const Step& step) {

@@ -102,7 +102,7 @@ Loads::Spell Loads::spell(const Sent& sent, double moment, const Load& load, dou
   Spell out;
   const double key = load.whole ? collcast::moment(start) : 0;
   const double pace = alone(sent, load.chunk), own = load.chunk.value();
-  double rest = 0;
+  double rest = 0, whole = 0;
   for (const std::uint32_t id : sent.links) {
     const double bandwidth = links_[id].bandwidth;
     const State& state = states_[id];
@@ -110,13 +110,18 @@ Loads::Spell Loads::spell(const Sent& sent, double moment, const Load& load, dou
     if (announced_) others = crossings(id).beside(moment, own, pace, load.chunks);
     const double same = std::min(state.bytes - own, (state.hops - 1) * own);
     const double backlog = std::max(0.0, (state.busy_until - start) * bandwidth - load.chunks * own);
-    out.first = std::max(out.first, (own + std::min(same + others.begun, backlog)) / bandwidth);
+    const double first = (own + std::min(same + others.begun, backlog)) / bandwidth;
+    out.first = std::max(out.first, first);
     // By fair shares whoever is no larger and came before is through before this one, whatever had delayed it.
     if (load.whole && !state.pieces && backlogs_[id].largest() <= own)
       out.first = std::max(out.first, backlogs_[id].at(key, start, bandwidth) / bandwidth);
-    rest = std::max(rest, ((load.chunks - 1) * (own + same) + others.earlier + others.later) / bandwidth);
+    const double more = ((load.chunks - 1) * (own + same) + others.earlier + others.later) / bandwidth;
+    rest = std::max(rest, more);
+    whole = std::max(whole, first + more);
   }
-  out.last = out.first + rest;
+  // One piece is on all its links at once, beside each link's others on that link alone. Of many, the first may wait at
+  // one link and the rest at another.
+  out.last = load.at_once ? std::max(out.first, whole) : out.first + rest;
   return out;
 }
 

@@ -28,7 +28,8 @@ struct Load {
   Volume chunk{};
   int chunks = 1;
   double repeats = 1;
-  bool whole = false;  ///< passed on in one piece
+  bool whole = false;    ///< passed on in one piece
+  bool at_once = false;  ///< in one piece, beside all else that its sender has to send
 };
 
 /// What messages that come in one piece leave for a later one to wait for: the bytes that a link has not yet sent.

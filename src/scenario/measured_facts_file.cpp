@@ -82,15 +82,15 @@ void read_environment(Reader& reader, const Node& node, MeasuredFacts& out) {
 }
 
 /// Keys that sidecars have and no forecast goes by: of published tables, of `collcast measure`.
-constexpr std::array without_use{"units",   "mode", "backend", "library_version",      "driver",    "processor",
-                                 "command", "date", "warmup",  "calls_per_repetition", "cuda_graph"};
+constexpr std::array without_use{"units", "mode",   "library_version",      "driver",    "processor", "command",
+                                 "date",  "warmup", "calls_per_repetition", "cuda_graph"};
 
 /// Those of a map that are neither read nor known to be of no use.
 std::vector<std::string> unknown_keys(const Node& tree) {
   constexpr std::array read{"id",        "collective",    "nodes",          "nranks",        "system",     "gpu",
                             "nvlink",    "nics_per_node", "nccl_version",   "dtype",         "source",     "note",
                             "algorithm", "healthy",       "ranks_per_node", "gpus_per_node", "nvl_domain", "complete",
-                            "env",       "spread"};
+                            "env",       "spread",        "backend"};
   std::vector<std::string> out;
   const auto is_in = [](const auto& words, const std::string& key) {
     return std::find(words.begin(), words.end(), key) != words.end();
@@ -116,6 +116,7 @@ MeasuredFacts read_measured_facts(Reader& reader, const Node& tree) {
   o.optional("source", out.source, AsAnyText{});
   o.optional("note", out.note, AsAnyText{});
   o.optional("algorithm", out.algorithm, AsAnyText{});
+  o.optional("backend", out.backend, AsAnyText{});
   o.optional("healthy", out.health, as_word<Health>({Health::yes, Health::no, Health::unknown}));
   o.optional("ranks_per_node", out.ranks_per_node, AsCount{});
   o.optional("gpus_per_node", out.gpus_per_node, AsCount{});

@@ -41,6 +41,8 @@ TEST_CASE("on shipped machines the closed form is as near to the simulation as d
                                             {"recursive_doubling", 0.3},
                                             {"halving_doubling", 0.25},
                                             {"hierarchical", 0.2},
+                                            {"scatter_gather", 0.05},
+                                            {"concurrent_tree", 0.01},
                                             {"direct", 0.01}};
   const std::vector<SweepPoint> all = sweep(24);
   for (const AlgorithmInfo& a : algorithms()) {

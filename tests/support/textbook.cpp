@@ -243,6 +243,21 @@ Time hierarchical(const Setting& s) {
   }
 }
 
+Time scatter_gather(const Setting& s) {
+  if (s.ranks == 1) return 0;
+  return message(s.bytes / s.ranks, s) + circulate(s.ranks - 1, s.bytes / s.ranks, s);
+}
+
+Time concurrent_tree(const Setting& s) {
+  int levels = 0;  // as many as the rank with most bits has
+  for (int x = 1; x < s.ranks; ++x) {
+    int bits = 0;
+    for (int rest = x; rest > 0; rest /= 2) bits += rest % 2;
+    levels = std::max(levels, bits);
+  }
+  return levels * message(s.bytes, s);
+}
+
 Time time(std::string_view algorithm, const Setting& s) {
   static const std::map<std::string_view, Time (*)(const Setting&)> book{
       {"naive", naive},
@@ -254,6 +269,8 @@ Time time(std::string_view algorithm, const Setting& s) {
       {"recursive_doubling", recursive_doubling},
       {"halving_doubling", halving_doubling},
       {"hierarchical", hierarchical},
+      {"scatter_gather", scatter_gather},
+      {"concurrent_tree", concurrent_tree},
   };
   return book.at(algorithm)(s);
 }

@@ -48,6 +48,8 @@ Time double_tree(const Setting&);         // [SST]
 Time recursive_doubling(const Setting&);  // [TRG]; [BHKUW]
 Time halving_doubling(const Setting&);    // [TRG]
 Time hierarchical(const Setting&);        // sum of ring stages
+Time scatter_gather(const Setting&);      // [TRG] van de Geijn's broadcast, and backwards
+Time concurrent_tree(const Setting&);     // [TRG] minimum spanning tree; links of their own for all children
 
 /// By name.
 Time time(std::string_view algorithm, const Setting&);

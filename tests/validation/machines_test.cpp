@@ -139,9 +139,11 @@ TEST_CASE("a machine that is a guess, or that has other GPUs, is remarked on") {
 
 TEST_CASE("the algorithm that a table names is forecast under our name, or it is said that auto is") {
   Machines only = Machines::only(load_topology("dgx-h100", source_tree).value());
+  std::string backend = "gloo";
   const auto placed = [&](const std::string& collective, const std::string& algorithm) {
     MeasuredTable one = table("", "", 1, 8, 8);
     one.facts.collective = collective;
+    one.facts.backend = backend;
     one.facts.algorithm = algorithm;
     return only.place(one).value();
   };
@@ -153,8 +155,8 @@ TEST_CASE("the algorithm that a table names is forecast under our name, or it is
   ours("all_reduce", "", "auto");
   // All that Gloo names, one of which is no algorithm of ours.
   for (const char* algorithm : {"ring", "halving_doubling"}) ours("all_reduce", algorithm, algorithm);
-  ours("broadcast", "binomial_tree", "tree");
-  ours("reduce", "ring", "ring");
+  ours("broadcast", "binomial_tree", "concurrent_tree");
+  ours("reduce", "ring", "scatter_gather");
   ours("all_gather", "ring", "ring");
   ours("reduce_scatter", "ring", "ring");
   for (const char* collective : {"alltoall", "gather", "scatter"}) ours(collective, "direct", "direct");
@@ -164,6 +166,13 @@ TEST_CASE("the algorithm that a table names is forecast under our name, or it is
   CHECK(placed("alltoall", "binomial_tree").algorithm == "auto");
   CHECK(placed("alltoall", "binomial_tree").remark.find("'binomial_tree' is not known for alltoall") !=
         std::string::npos);
+  // Whoever else says ring or binomial tree means those of the books.
+  for (const char* other : {"", "mpi"}) {
+    backend = other;
+    ours("broadcast", "binomial_tree", "tree");
+    ours("broadcast", "ring", "ring");
+    ours("reduce", "ring", "ring");
+  }
 }
 
 TEST_CASE("a remark is said once, with the tables that it is of") {

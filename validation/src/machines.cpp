@@ -64,11 +64,14 @@ std::vector<Rank> ranks_of(const MeasuredFacts& facts, const TopologySpec& spec,
   return out;
 }
 
-/// Other names, by which `collcast measure` records what Gloo ran.
-std::string_view own_name(std::string_view algorithm) {
-  if (algorithm == "binomial_tree") return "tree";
-  if (algorithm == "point_to_point") return "direct";
-  return algorithm;
+/// Of what `collcast measure` records: Gloo's binomial tree sends to all children at once, and what it calls the ring
+/// of a reduce is a reduce_scatter and a gather (gloo/broadcast.cc, gloo/reduce.cc).
+std::string_view own_name(const MeasuredFacts& facts, CollectiveKind kind) {
+  const bool of_gloo = facts.backend == "gloo";
+  if (facts.algorithm == "binomial_tree") return of_gloo ? "concurrent_tree" : "tree";
+  if (facts.algorithm == "ring" && kind == CollectiveKind::reduce && of_gloo) return "scatter_gather";
+  if (facts.algorithm == "point_to_point") return "direct";
+  return facts.algorithm;
 }
 
 void add_remark(std::string& remark, const std::string& more) { remark += (remark.empty() ? "" : "; ") + more; }
@@ -76,7 +79,7 @@ void add_remark(std::string& remark, const std::string& more) { remark += (remar
 std::string algorithm_of(const MeasuredFacts& facts, CollectiveKind kind, std::string& remark) {
   for (const AlgorithmInfo& info : algorithms()) {
     const bool does_it = std::find(info.kinds.begin(), info.kinds.end(), kind) != info.kinds.end();
-    if (info.name == own_name(facts.algorithm) && does_it) return info.name;
+    if (info.name == own_name(facts, kind) && does_it) return info.name;
   }
   if (!facts.algorithm.empty())
     add_remark(remark, fmt::format("its algorithm '{}' is not known for {}: auto is taken", printable(facts.algorithm),

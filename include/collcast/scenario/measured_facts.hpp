@@ -24,6 +24,7 @@ struct MeasuredFacts {
   std::string system;      ///< the name that topologies list
   std::string gpu, nvlink, nics;
   std::string nccl_version, datatype, source, note;
+  std::string backend;    ///< the library that ran, in the words of `collcast backends`; empty: not said
   std::string algorithm;  ///< that ran, in the library's words; empty: not said
   Health health = Health::unknown;
   int nodes = 0, ranks = 0;                                      ///< 0: not said
