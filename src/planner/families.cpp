@@ -4,8 +4,8 @@
 
 #include <algorithm>
 #include <iterator>
-#include <limits>
 #include <numeric>
+#include <optional>
 #include <utility>
 
 namespace collcast::planner {
@@ -102,7 +102,7 @@ std::vector<Family> families(const PlanInputs& in) {
 }
 
 Diagnostics check_before_memory(StepInputs& step, int gpus) {
-  const Bytes bucket = std::exchange(step.options.bucket, Bytes(std::numeric_limits<std::int64_t>::max()));
+  const std::optional<Bytes> bucket = std::exchange(step.options.bucket, std::nullopt);
   Diagnostics wrong = check_step(step, gpus, {});
   step.options.bucket = bucket;
   return wrong;

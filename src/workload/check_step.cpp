@@ -102,7 +102,7 @@ class Check {
     latent_sizes();
     window();
     beside();
-    if (in_.options.bucket < Bytes(1))
+    if (in_.options.bucket && *in_.options.bucket < Bytes(1))
       wrong({"training.bucket"}, "the gradient bucket is empty", "expected a size such as 40MB");
     if (in_.options.gradient_bytes != 2 && in_.options.gradient_bytes != 4)
       wrong({"training.gradient_bytes"}, "gradient_bytes is " + std::to_string(in_.options.gradient_bytes),
@@ -406,9 +406,9 @@ class Check {
   void buckets() {
     if (in_.options.zero == 3 || in_.layout.replicas() == 1) return;
     const double largest = workload::largest_gradients(in_);
-    if (!workload::buckets_too_small(in_, largest) || in_.options.bucket == TrainingOptions().bucket) return;
+    if (!in_.options.bucket || !workload::is_bucket_too_small(*in_.options.bucket, largest)) return;
     wrong({"training.bucket", "training", "model", "layout"},
-          "a gradient bucket of " + format_bytes(in_.options.bucket) + " cuts " + format_bytes(Volume(largest)) +
+          "a gradient bucket of " + format_bytes(*in_.options.bucket) + " cuts " + format_bytes(Volume(largest)) +
               " of gradients into more than " + std::to_string(workload::most_buckets) + " pieces",
           "use a bucket of " + format_bytes(Bytes(static_cast<std::int64_t>(largest / workload::most_buckets) + 1)) +
               " or more");
