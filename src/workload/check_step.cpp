@@ -4,6 +4,7 @@
 #include <numeric>
 #include <string>
 #include <tuple>
+#include <utility>
 
 #include "collcast/base/units.hpp"
 #include "collcast/workload/own_schedule.hpp"
@@ -462,7 +463,7 @@ bool goes_together(const StepInputs& in, int ranks, const Origins& origins) {
 
 }  // namespace workload
 
-Diagnostics check_step(const StepInputs& in, int ranks_available, const Origins& origins) {
+std::vector<StepMisfit> step_misfits(const StepInputs& in, int ranks_available, const Origins& origins) {
   const workload::Misfits values = Check(in, ranks_available, origins).values();
   Origins known = origins;
   for (const std::string& path : values.blamed) known.spoil(path);
@@ -471,9 +472,16 @@ Diagnostics check_step(const StepInputs& in, int ranks_available, const Origins&
   const bool written = origins.knows("layout") || origins.knows("layout.tp") || origins.knows("layout.pp") ||
                        origins.knows("layout.dp") || origins.knows("layout.ep") || origins.knows("layout.cp");
   if (written) workload::name_nearest(mended, ranks_available, known, known.all_good(), together);
-  Diagnostics found = values.found;
-  append(found, together.found);
-  return found;
+  std::vector<StepMisfit> all;
+  for (const workload::Misfits* part : {&values, static_cast<const workload::Misfits*>(&together)})
+    for (std::size_t i = 0; i < part->found.size(); ++i) all.push_back({part->blamed[i], part->found[i]});
+  return all;
+}
+
+Diagnostics check_step(const StepInputs& in, int ranks_available, const Origins& origins) {
+  Diagnostics said;
+  for (StepMisfit& one : step_misfits(in, ranks_available, origins)) said.push_back(std::move(one.said));
+  return said;
 }
 
 }  // namespace collcast

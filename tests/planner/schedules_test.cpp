@@ -83,8 +83,8 @@ TEST_CASE("DualPipe is searched over pairs of stages, and an odd number of micro
   CHECK(p.feasible == feasible);
   std::map<std::string, std::int64_t> reasons;
   for (const Rejection& r : p.rejected) reasons[r.reason] = r.count;
-  CHECK(reasons == std::map<std::string, std::int64_t>{{planner::half_from_either_end, 1},
-                                                       {planner::batch_does_not_divide, 1},
+  CHECK(reasons == std::map<std::string, std::int64_t>{{to_string(ObjectionKind::half_from_either_end), 1},
+                                                       {to_string(ObjectionKind::batch_does_not_divide), 1},
                                                        {"schedule dualpipe has pairs of pipeline stages; pp is 1", 1}});
 }
 
@@ -109,7 +109,7 @@ TEST_CASE("chunks are searched: the plan of interleaved stages is what forecasti
         put(choice, step);
         const int m = step.batch.micro_batches(step.layout);
         if (vpp > 1 && m % pp != 0) {
-          ++reasons[planner::micro_batches_go_round];
+          ++reasons[to_string(ObjectionKind::micro_batches_go_round)];
           continue;
         }
         REQUIRE(check_step(step, 16, here).empty());
@@ -134,7 +134,7 @@ TEST_CASE("chunks are searched: the plan of interleaved stages is what forecasti
   in.space.vpp = {2};
   in.space.pp = {4};
   in.space.micro_batch = {16};
-  CHECK(planned(in, fabric).rejected.front().reason == planner::micro_batches_go_round);
+  CHECK(planned(in, fabric).rejected.front().reason == to_string(ObjectionKind::micro_batches_go_round));
 }
 
 TEST_CASE("without an interleaved schedule chunks are tried only if asked for, and never with GPipe") {

@@ -25,6 +25,7 @@
 #include <string_view>
 #include <vector>
 
+#include "collcast/planner/objection.hpp"
 #include "collcast/workload/faulty_step.hpp"
 #include "collcast/workload/gates.hpp"
 #include "collcast/workload/search.hpp"
@@ -106,7 +107,7 @@ struct NearestToLimits {
 };
 
 struct Rejection {
-  std::string reason;
+  std::string reason;  ///< in words
   std::int64_t count = 0;
 };
 
@@ -123,6 +124,7 @@ struct PlanResult {
       ranked;  ///< all feasible: the simulated ones by simulation, then the others by closed form; if partial by time
   /// Faster or smaller than any other by closed form, or by simulation where all were simulated; fastest first. Of
   /// servers: of shorter TPOT or more tokens/s per GPU; the shortest TPOT first.
+  ObjectionKind kind;  ///< of reason
   std::vector<PlannedLayout> pareto;
   std::vector<Rejection> rejected;  ///< most frequent first
   std::optional<SmallestRejected> smallest;
