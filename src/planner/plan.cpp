@@ -127,8 +127,9 @@ class FamilySearch {
     const std::size_t recompute = static_cast<std::size_t>(choice.recompute);
     std::optional<std::vector<StepMisfit>>& known =
         misfits_[6 * v + 2 * recompute + (choice.sequence_parallel ? 1 : 0)];
-    // With chunks larger micro-batches may pass, as they are fewer.
-    if (!known || (choice.vpp > 1 && !known->empty())) {
+    // Where turns are counted larger micro-batches may pass, as they are fewer.
+    const bool by_turns = choice.vpp > 1 || splits_backward(in_.base.layout.schedule);
+    if (!known || (by_turns && !known->empty())) {
       arrange(choice);
       known = misfits_before_memory(step_, fabric_.rank_count());
     }
@@ -436,6 +437,8 @@ Result<PlanResult> plan(const PlanInputs& in, const Fabric& fabric, const PlanOp
   // One stage is no pair; a layout's own stages are looked at with it.
   if (from_both_ends(alone.layout.schedule)) alone.layout.schedule = PipelineSchedule::one_f_one_b;
   if (Diagnostics wrong = check_step(alone, fabric.rank_count(), origins); !wrong.empty()) return wrong;
+  // So are its turns: one GPU alone has those of all samples, one by one.
+  if (splits_backward(alone.layout.schedule)) alone.batch.global_batch = std::min(alone.batch.global_batch, 1);
 
   std::optional<MachineAsItIs> machine;
   if (!in.machine.as_described()) {

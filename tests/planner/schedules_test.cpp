@@ -56,6 +56,29 @@ TEST_CASE("a V stays one in the search, and layouts that it cannot halve are rej
         std::vector<std::string>{"schedule zb-v has two chunks on each stage; 2 x pp 4 does not divide layers 12"});
 }
 
+TEST_CASE("a batch of millions is no reason against a plan whose schedule is gone through turn by turn") {
+  PlanInputs in = small(80'000'000'000);
+  in.base.layout.schedule = PipelineSchedule::zb_h1;
+  // 3 turns of each micro-batch on each stage. One GPU: 3 x 2^24 = 50 M turns. 16 replicas: 3 x 2^20 = 3.1 M each; 8 of
+  // two stages: 3 x 2^21 x 2 = 12.6 M, of 64 samples at once a 64th. The limit is 10 M.
+  in.base.batch.global_batch = 1 << 24;
+  in.space.tp = {1};
+  in.space.pp = {1, 2};
+  in.space.micro_batch = {1, 64};
+  in.space.recompute = {Recompute::full};
+  in.space.zero = {0};
+  const PlanResult p = planned(in, cluster(2));
+  CHECK(p.evaluated == 4);
+  CHECK(p.feasible == 3);
+  REQUIRE(p.rejected.size() == 1);
+  CHECK(p.rejected[0].kind == ObjectionKind::misfit);
+  CHECK_THAT(p.rejected[0].reason,
+             Catch::Contains("global_batch 16777216 makes more than 10000000 turns of 3 x micro-batches x pp 2"));
+  // What is wrong with the batch by itself still is.
+  in.base.batch.global_batch = 0;
+  CHECK_FALSE(plan(in, cluster(2), {1, 0}, here));
+}
+
 TEST_CASE("DualPipe is searched over pairs of stages, and an odd number of micro-batches has its reason") {
   const Fabric fabric = cluster(2);
   PlanInputs in = small(80'000'000'000);
