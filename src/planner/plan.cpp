@@ -21,6 +21,7 @@
 #include "collcast/workload/faulty_layouts.hpp"
 #include "collcast/workload/own_schedule.hpp"
 #include "planner/families.hpp"
+#include "planner/near_misses.hpp"
 #include "planner/pieces.hpp"
 #include "planner/servers.hpp"
 #include "planner/shared_prices.hpp"
@@ -294,8 +295,6 @@ std::vector<PlannedLayout> best_compromises(const PlanInputs& in, std::vector<Pl
   return front;
 }
 
-void merge(const PlanInputs& in, std::vector<FamilyResult> families, PlanResult& plan) {
-  std::map<Objection, std::int64_t> rejected;
 /// The most frequent first.
 void sort(std::vector<Rejection>& rejected) {
   std::ranges::sort(rejected, [](const Rejection& a, const Rejection& b) {
@@ -303,6 +302,8 @@ void sort(std::vector<Rejection>& rejected) {
   });
 }
 
+void merge(const PlanInputs& in, std::vector<FamilyResult> families, PlanResult& plan) {
+  std::map<Objection, std::int64_t> rejected;
   for (FamilyResult& f : families) {
     plan.all_seen = plan.all_seen && f.done;
     plan.ranked.insert(plan.ranked.end(), f.feasible.begin(), f.feasible.end());
@@ -436,9 +437,9 @@ Result<PlanResult> plan(const PlanInputs& in, const Fabric& fabric, const PlanOp
   put(one, alone);
   // One stage is no pair; a layout's own stages are looked at with it.
   if (from_both_ends(alone.layout.schedule)) alone.layout.schedule = PipelineSchedule::one_f_one_b;
-  if (Diagnostics wrong = check_step(alone, fabric.rank_count(), origins); !wrong.empty()) return wrong;
   // So are its turns: one GPU alone has those of all samples, one by one.
   if (splits_backward(alone.layout.schedule)) alone.batch.global_batch = std::min(alone.batch.global_batch, 1);
+  if (Diagnostics wrong = check_step(alone, fabric.rank_count(), origins); !wrong.empty()) return wrong;
 
   std::optional<MachineAsItIs> machine;
   if (!in.machine.as_described()) {
@@ -469,6 +470,8 @@ Result<PlanResult> plan(const PlanInputs& in, const Fabric& fabric, const PlanOp
     const Bytes each = options.memory == unlimited_memory ? unlimited_memory : Bytes(options.memory.value() / threads);
     if (!plan.partial) simulate_best(in, fabric, static_cast<std::size_t>(options.simulate), each, desk, plan);
     plan.pareto = best_compromises(in, by_form, plan.ranked);
+    if (plan.feasible == 0 && plan.all_seen && !plan.nearest)
+      plan.near_misses = near_misses(in, fabric.ranks_per_node());
   });
   return plan;
 }

@@ -106,9 +106,25 @@ struct NearestToLimits {
   double excess = 1;
 };
 
+/// What would make a layout fit where none does.
+enum class NearMissKind {
+  all_values,  ///< of what the search was kept to: a search of all
+  zero,        ///< ZeRO-2 or 3, which are looked at only where they are asked for
+  more_gpus    ///< twice as many, or 4, 8 ... 64 times: the fewest of these
+};
+std::string_view to_string(NearMissKind);
+/// The layout that then needs the least.
+struct NearMiss {
+  NearMissKind kind;
+  int gpus = 0;
+  LayoutChoice choice;
+  MemoryUse memory;
+};
+
 struct Rejection {
   std::string reason;  ///< in words
   std::int64_t count = 0;
+  ObjectionKind kind;  ///< of reason
 };
 
 /// Layouts of the best that could not be simulated, and keep their closed form.
@@ -124,11 +140,11 @@ struct PlanResult {
       ranked;  ///< all feasible: the simulated ones by simulation, then the others by closed form; if partial by time
   /// Faster or smaller than any other by closed form, or by simulation where all were simulated; fastest first. Of
   /// servers: of shorter TPOT or more tokens/s per GPU; the shortest TPOT first.
-  ObjectionKind kind;  ///< of reason
   std::vector<PlannedLayout> pareto;
   std::vector<Rejection> rejected;  ///< most frequent first
   std::optional<SmallestRejected> smallest;
   std::optional<NearestToLimits> nearest = {};
+  std::vector<NearMiss> near_misses = {};  ///< where memory lets no layout fit
   std::optional<Unsimulated> unsimulated;  ///< none where all were, or nothing but the end of the search kept them
   bool partial = false;                    ///< stopped before the end
   bool all_seen = true;  ///< every layout was looked at; if partial, then the best were not all simulated
