@@ -345,6 +345,9 @@ TEST_CASE("progress of a validation and of a fit is shown on a terminal after a 
   };
   CHECK(shows("validate --library ideal", "/189 scoring tables ("));
   CHECK(shows("calibrate --library ideal", "fitting "));
+  CHECK(shows("validate --leave-one-out --library ideal", "fitting to the others of "));
+  CHECK(shows("validate --training --method simulate", " forecasting training steps ("));
+  CHECK(shows("validate --inference", " forecasting servers ("));
   const std::string one =
       " --measured " + std::string(COLLCAST_SOURCE_DIR) + "/validation/data/nccl-tests/dgx2-1x12-broadcast.csv";
   CHECK(run_shell("collcast validate --library ideal" + one, here).err.find("scoring") == std::string::npos);

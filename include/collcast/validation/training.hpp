@@ -11,6 +11,7 @@
 #include "collcast/evaluate/evaluate.hpp"
 #include "collcast/report/training_document.hpp"
 #include "collcast/scenario/scenario.hpp"
+#include "collcast/validation/telling.hpp"
 #include "collcast/validation/training_table.hpp"
 #include "collcast/workload/step.hpp"
 
@@ -85,7 +86,7 @@ struct TrainingQuestion {
 /// Every row scored, or listed with the reason why not. The same bytes whatever the number of threads, unless
 /// `goes_on`, which they all ask, ends it: rows that there was no time for are counted.
 TrainingReport validate_training(const TrainingTables&, const TrainingMachines&, const TrainingQuestion&,
-                                 const GoesOn& goes_on = {});
+                                 const Telling& tell = {}, const GoesOn& goes_on = {});
 
 /// Puts into each row the forecast times one scale per source, GPU and precision, fitted to the others of them: never
 /// to rows of the same configuration. A row that has no others keeps none.
