@@ -3,8 +3,6 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
-#include <iostream>
-#include <sstream>
 #include <tuple>
 
 #include "cli/collective_options.hpp"
@@ -374,9 +372,9 @@ namespace {
 Result<Scenario> load_named(const ScenarioArgs& args, const ScenarioOptions& options) {
   if (args.scenario != "-") return load_scenario(args.scenario, options);
   if (!*args.piped) {
-    std::ostringstream text;
-    text << std::cin.rdbuf();
-    *args.piped = text.str();
+    Result<std::string> text = read_stdin("expected a scenario, as in 'collcast step - < FILE'");
+    if (!text) return text.errors();
+    *args.piped = std::move(text).value();
   }
   if ((*args.piped)->empty())
     return Diagnostic{command_line, "standard input is empty", "expected a scenario, as in 'collcast step - < FILE'"};

@@ -50,6 +50,9 @@ struct SearchPath {
 
 Result<TopologySpec> parse_topology(std::string_view text, std::string_view file_name,
                                     const std::vector<Override>& overrides = {});
+/// Follows `extends:` as from the present folder.
+Result<TopologySpec> parse_topology(std::string_view text, std::string_view file_name, const SearchPath&,
+                                    const std::vector<Override>& overrides);
 /// A shipped name or a file; follows `extends:`.
 Result<TopologySpec> load_topology(const std::string& name_or_file, const SearchPath&,
                                    const std::vector<Override>& overrides = {});
