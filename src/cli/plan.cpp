@@ -344,8 +344,8 @@ Command add_plan(CLI::App& parent) {
   const auto option = [&](const char* name, std::string& value, const char* type, const char* text, const char* group) {
     app.add_option(name, value, text)->type_name(type)->group(group);
   };
-  option("--ranks", args->scenario.ranks, "K",
-         "plan for the first K GPUs, as --set ranks=K (default: the scenario's, else all of its nodes)", "Machine");
+  app.get_option("--ranks")->description(
+      "plan for the first K GPUs, as --set ranks=K (default: the scenario's, else all of its nodes)");
   option("--gpus", args->scenario.gpus, "K", "the same as --ranks", "Machine");
   option("--simulate", args->simulate, "K", "with --method both: simulate the best K by closed form (default: 8)",
          "Model");

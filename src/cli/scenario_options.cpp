@@ -347,6 +347,8 @@ void add_scenario_options(CLI::App& app, ScenarioArgs& args) {
   option("--topology", args.topology, "NAME|FILE", "another machine than the scenario's", "Machine");
   option("--nodes", args.nodes, "N",
          "number of nodes, as --set nodes=N (default: the scenario's, or what the layout needs)", "Machine");
+  option("--ranks", args.ranks, "K", "the first K GPUs, as --set ranks=K (default: the scenario's, or the layout's)",
+         "Machine");
   option("--link-bandwidth", args.link_bandwidth, "RATE", "of the network's links", "Machine");
   option("--link-latency", args.link_latency, "TIME", "of the network's links", "Machine");
   option("--overlay", args.overlay, "FILE", "a calibration of the machine, by 'collcast calibrate'", "Machine");
@@ -376,8 +378,6 @@ Result<Scenario> load_named(const ScenarioArgs& args, const ScenarioOptions& opt
     if (!text) return text.errors();
     *args.piped = std::move(text).value();
   }
-  if ((*args.piped)->empty())
-    return Diagnostic{command_line, "standard input is empty", "expected a scenario, as in 'collcast step - < FILE'"};
   return parse_scenario(**args.piped, "-", options);
 }
 
