@@ -22,13 +22,15 @@ namespace collcast {
 struct TrainingPlace {
   TopologySpec machine;
   KernelModel kernels;
+  bool measured = true;  ///< kernels are of its GPU, not what stands in for them
   int nodes = 1;
   std::string remark;  ///< what of it is assumed; empty: nothing
 };
 
 class TrainingMachines {
  public:
-  /// Machines with GPUs that have a kernel table; `only` if one was asked for, for all rows.
+  /// Machines with GPUs; a single one is for all rows. Those without a kernel table have the one that stands in, and
+  /// are for rows that no other machine is like.
   static Result<TrainingMachines> load(const std::vector<TopologySpec>& machines, const SearchPath&);
   /// Or why there is none.
   Result<TrainingPlace> place(const TrainingRow&) const;
@@ -37,6 +39,7 @@ class TrainingMachines {
   struct Known {
     TopologySpec spec;
     KernelModel kernels;
+    bool measured = true;  ///< the table is of its GPU
   };
   std::vector<Known> known_;
   bool only_one_ = false;
