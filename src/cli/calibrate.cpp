@@ -79,11 +79,12 @@ std::string text_of(const CalibrateReport& report, Format format) {
   return out.str();
 }
 
-Result<CalibrateResult> with_progress(Measured& measured, Library library, const Patience& patience,
-                                      const Session& session) {
-  PhasesProgress progress(session);
-  return calibrate(measured.tables, measured.machines, measured.statistic, library, std::ref(progress),
-                   patience.pieces_go_on());
+/// With the progress on a terminal.
+Result<CalibrateResult> fitted_to(Measured& measured, Library library, const Patience& patience,
+                                  const Session& session) {
+  return with_progress(session, [&](const Telling& tell) {
+    return calibrate(measured.tables, measured.machines, measured.statistic, library, tell, patience.pieces_go_on());
+  });
 }
 
 /// "launch 0.3 to 8", of each factor of library nccl, some in a line.
@@ -152,7 +153,7 @@ Exit run_calibrate(const CalibrateArgs& args, const Session& session) {
   if (!errors.empty()) return refuse(session, errors);
 
   const Library library = asked ? *asked : usual_library(measured->tables, measured->machines);
-  Result<CalibrateResult> fitted = with_progress(*measured, library, patience, session);
+  Result<CalibrateResult> fitted = fitted_to(*measured, library, patience, session);
   if (!fitted && patience.has_ended_work())
     return patience.give_up(session, "no machine was fitted", "nothing is known yet; expected a longer --time-limit");
   if (!fitted) return refuse(session, fitted.errors());

@@ -71,11 +71,29 @@ Result<Case> make_case(const CollectiveQuestion& q, const CollectivePolicy& poli
   return out;
 }
 
+/// Closed forms of rings take no time; those of trees, and of halving and doubling, are walked message by message,
+/// for every number of chunks that is tried: nothing where they are few.
+std::optional<std::string> takes_long(const CollectiveQuestion& q) {
+  constexpr double many = 100'000;
+  double ranks = 0;
+  for (const Group& group : q.groups) ranks += group.size();
+  const auto sizes = static_cast<double>(q.sizes.size());
+  if (!q.all_algorithms || ranks * sizes < many) return std::nullopt;
+  return fmt::format(
+      "closed forms of all algorithms among {:.0f} ranks, at {:.0f} size{}, can take minutes and memory for each; "
+      "--time-limit 30s prints those that are known by then; --algorithm with one name, --chunks 1 or one --size is "
+      "sooner",
+      ranks, sizes, q.sizes.size() == 1 ? "" : "s");
+}
+
 /// Those that are known where the patience is over before all are; then there is an error.
-std::vector<Case> make_cases(const CollectiveQuestion& q, CollectiveReport& report, Diagnostics& errors) {
+std::vector<Case> make_cases(const CollectiveQuestion& q, const Session& session, CollectiveReport& report,
+                             Diagnostics& errors) {
   std::vector<Case> cases;
+  Progress progress(session, q.sizes.size() * (q.all_algorithms ? algorithms().size() : 1));
   for (const Bytes size : q.sizes) {
     if (!q.all_algorithms) {
+      progress.begin(fmt::format("closed form of {}", format_bytes(size)));
       Result<Case> one = make_case(q, q.policy, size);
       if (!one) {
         errors = one.errors();
@@ -86,6 +104,7 @@ std::vector<Case> make_cases(const CollectiveQuestion& q, CollectiveReport& repo
     }
     std::vector<Case> ranked;
     for (const AlgorithmInfo& info : algorithms()) {
+      progress.begin(fmt::format("closed form of {} {}", info.name, format_bytes(size)));
       CollectivePolicy policy = q.policy;
       policy.algorithm = info.name;
       Result<Case> one = make_case(q, policy, size);
@@ -363,7 +382,8 @@ Exit run_collective(const CommandArgs& args, const Session& session) {
   report.inputs = {q.sizes, q.root, q.policy, q.all_algorithms, q.engine.sharing, q.estimate, q.simulate, {}};
   report.inputs.policy.base_latency = q.base_latency();
   report.inputs.faults = q.faults;
-  const std::vector<Case> cases = make_cases(q, report, errors);
+  if (const std::optional<std::string> hint = takes_long(q)) say(session, {*hint});
+  const std::vector<Case> cases = make_cases(q, session, report, errors);
   if (!errors.empty() && q.closed_forms_are_over()) {
     if (cases.empty())
       return q.policy.algorithm == "auto"

@@ -34,6 +34,7 @@ std::string name_of_file(const std::string& file) {
 }
 
 std::string name_of(const ImportArgs& args, Diagnostics& errors) {
+  if (args.name.empty() && args.file == "-" && args.output.empty()) return "machine";
   if (args.name.empty()) return name_of_file(args.output.empty() ? args.file : args.output);
   if (!is_letter(args.name.front()) || !std::all_of(args.name.begin(), args.name.end(), is_name_character))
     errors.push_back({typed("--name", args.name), fmt::format("--name is '{}'", shown(args.name)),
@@ -42,21 +43,25 @@ std::string name_of(const ImportArgs& args, Diagnostics& errors) {
 }
 
 Result<ForeignNode> read_foreign(const ImportArgs& args, std::optional<MachineFormat> format) {
-  const Result<std::string> text = read_file(args.file, command_line);
+  const bool is_piped = args.file == "-";
+  const std::string file = is_piped ? "standard input" : args.file;
+  const Result<std::string> text = is_piped
+                                       ? read_stdin("expected NCCL's topology XML or what 'nvidia-smi topo -m' prints")
+                                       : read_file(args.file, command_line);
   if (!text) return text.errors();
   if (!format) format = exchange::machine_format(*text);
   if (!format && text->find_first_not_of(" \t\r\n") == std::string::npos)
     return Diagnostic{
-        {args.file, 1, 1}, "the file is empty", "expected NCCL's topology XML or what 'nvidia-smi topo -m' prints"};
+        {file, 1, 1}, "the file is empty", "expected NCCL's topology XML or what 'nvidia-smi topo -m' prints"};
   if (!format)
-    if (Diagnostics wrong = check_encoding(*text, args.file); !wrong.empty()) return wrong;
+    if (Diagnostics wrong = check_encoding(*text, file); !wrong.empty()) return wrong;
   if (!format)
-    return Diagnostic{{args.file, 1, 1},
+    return Diagnostic{{file, 1, 1},
                       "this is no description of a machine that is known",
                       "expected NCCL's topology XML or what 'nvidia-smi topo -m' prints; --from nccl-xml or "
                       "--from nvidia-smi says which"};
-  return *format == MachineFormat::nccl_xml ? exchange::read_nccl_topology(*text, args.file)
-                                            : exchange::read_nvidia_smi(*text, args.file);
+  return *format == MachineFormat::nccl_xml ? exchange::read_nccl_topology(*text, file)
+                                            : exchange::read_nvidia_smi(*text, file);
 }
 
 /// Shipped machines with that GPU; those with as many of them first.
@@ -99,7 +104,7 @@ std::optional<TopologySpec> like_machine(const ImportArgs& args, const std::opti
 }  // namespace
 
 void add_import_options(CLI::App& app, ImportArgs& args) {
-  app.add_option("FILE", args.file, "NCCL's topology XML, or the output of 'nvidia-smi topo -m'")
+  app.add_option("FILE", args.file, "NCCL's topology XML, or the output of 'nvidia-smi topo -m'; - for standard input")
       ->type_name("")
       ->required();
   const auto option = [&](const char* name, std::string& value, const char* type, const char* text) {

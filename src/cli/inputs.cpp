@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <filesystem>
+#include <iostream>
+#include <sstream>
 
 #include "cli/output.hpp"
 #include "cli/session.hpp"
@@ -25,6 +27,13 @@ Diagnostics check_overwriting(const std::vector<std::string>& inputs, const std:
     }
   }
   return out;
+}
+
+Result<std::string> read_stdin(const std::string& expected) {
+  std::ostringstream text;
+  text << std::cin.rdbuf();
+  if (text.view().empty()) return Diagnostic{command_line, "standard input is empty", expected};
+  return text.str();
 }
 
 std::vector<std::string> files_of_machine(const TopologySpec& spec) {

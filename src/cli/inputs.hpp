@@ -14,6 +14,9 @@ namespace collcast::cli {
 /// none.
 Diagnostics check_overwriting(const std::vector<std::string>& inputs, const std::vector<std::string>& outputs);
 
+/// All of standard input, or that it is empty, with what was expected of it.
+Result<std::string> read_stdin(const std::string& expected);
+
 /// A machine's file and what it extends.
 std::vector<std::string> files_of_machine(const TopologySpec&);
 /// A kernel table's file and those of its measured products.

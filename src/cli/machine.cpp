@@ -124,6 +124,19 @@ void check_contradiction(const char* option, const std::string& value, const std
   }
 }
 
+namespace {
+
+/// By name, from a file, or from standard input.
+Result<TopologySpec> load_described(const std::string& topology, const Session& session,
+                                    const std::vector<Override>& overrides) {
+  if (topology != "-") return load_topology(topology, session.search, overrides);
+  const Result<std::string> piped = read_stdin("expected a machine's file, as in 'collcast topology check - < FILE'");
+  if (!piped) return piped.errors();
+  return parse_topology(*piped, topology, session.search, overrides);
+}
+
+}  // namespace
+
 std::optional<Machine> load_machine(const MachineOptions& options, int ranks_needed, const Session& session,
                                     Diagnostics& errors, const LibraryClues& clues) {
   const std::size_t errors_before = errors.size();
@@ -135,7 +148,7 @@ std::optional<Machine> load_machine(const MachineOptions& options, int ranks_nee
                                   fmt::join(names(list_topologies(session.search)), ", "))});
     return std::nullopt;
   }
-  Result<TopologySpec> spec = load_topology(options.topology, session.search, overrides);
+  Result<TopologySpec> spec = load_described(options.topology, session, overrides);
   const int most_ranks = spec ? most_nodes * ranks_per_node(*spec) : std::numeric_limits<int>::max();
   const auto ranks_asked = options.ranks.empty() ? 0 : parse_count("--ranks", options.ranks, 1, errors, most_ranks);
   std::vector<std::string> read{options.overlay};

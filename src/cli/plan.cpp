@@ -218,6 +218,12 @@ Result<Why> answer(const WhyQuestion& question, const Question& q, const PlanRes
   return why(q.inputs, q.fabric, choice, result.ranked);
 }
 
+/// Every layout was looked at, of every variant that was asked for, and none fits: a gate that the job did not pass.
+bool nothing_fits(const PlanReport& report) {
+  return report.result.feasible == 0 && !report.result.partial &&
+         std::ranges::all_of(report.variants, [](const PlanVariant& v) { return v.feasible == 0; });
+}
+
 /// What is wrong with one variant of several, with its name.
 Diagnostics of_variant(const std::string& name, Diagnostics errors) {
   for (Diagnostic& error : errors) error.message = fmt::format("what_if '{}': {}", name, error.message);
@@ -315,8 +321,9 @@ Exit run_plan(const PlanArgs& args, const Session& session) {
   // A page on standard output says it itself.
   const bool page_is_read = is_page_read(args.output, format);
   if (report.result.partial && !page_is_read) say(session, {partial_text(report)});
+  if (nothing_fits(report) && !page_is_read) say(session, {nothing_fits_text(report.result)});
   const Exit delivered = deliver(session, report, format, args.output);
-  return patience.exit(delivered);
+  return patience.exit(delivered == Exit::ok && nothing_fits(report) ? Exit::gate_failed : delivered);
 }
 
 }  // namespace
@@ -337,8 +344,8 @@ Command add_plan(CLI::App& parent) {
   const auto option = [&](const char* name, std::string& value, const char* type, const char* text, const char* group) {
     app.add_option(name, value, text)->type_name(type)->group(group);
   };
-  option("--ranks", args->scenario.ranks, "K",
-         "plan for the first K GPUs, as --set ranks=K (default: the scenario's, else all of its nodes)", "Machine");
+  app.get_option("--ranks")->description(
+      "plan for the first K GPUs, as --set ranks=K (default: the scenario's, else all of its nodes)");
   option("--gpus", args->scenario.gpus, "K", "the same as --ranks", "Machine");
   option("--simulate", args->simulate, "K", "with --method both: simulate the best K by closed form (default: 8)",
          "Model");
@@ -358,6 +365,7 @@ Command add_plan(CLI::App& parent) {
       "Of a server: most tokens/s per GPU among those that keep the limits, replicas of 8 to 64 sequences\n"
       "  collcast plan llama3-70b-inference-8xh100 --batch 8,16,32,64 --max-ttft 2s --max-tpot 30ms\n"
       "  collcast plan llama3-70b-inference-8xh100 --objective tpot --why tp=4\n"
+      "Exits with 1 where no layout fits, and says what would make one fit.\n"
       "Ctrl-C prints the best so far, marked partial, and exits with 130.");
   return [args, &app](const Session& session) {
     args->scenario.outputs = {args->output.file};

@@ -68,4 +68,11 @@ class PhasesProgress {
   std::optional<Progress> bar_;
 };
 
+/// What `work` gives, which is told how to show how far it has come and calls that as PhasesProgress says.
+template <class Work>
+auto with_progress(const Session& session, const Work& work) {
+  PhasesProgress progress(session);
+  return work([&progress](std::string_view what, std::size_t done, std::size_t total) { progress(what, done, total); });
+}
+
 }  // namespace collcast::cli

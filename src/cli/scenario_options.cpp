@@ -3,8 +3,6 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
-#include <iostream>
-#include <sstream>
 #include <tuple>
 
 #include "cli/collective_options.hpp"
@@ -349,6 +347,8 @@ void add_scenario_options(CLI::App& app, ScenarioArgs& args) {
   option("--topology", args.topology, "NAME|FILE", "another machine than the scenario's", "Machine");
   option("--nodes", args.nodes, "N",
          "number of nodes, as --set nodes=N (default: the scenario's, or what the layout needs)", "Machine");
+  option("--ranks", args.ranks, "K", "the first K GPUs, as --set ranks=K (default: the scenario's, or the layout's)",
+         "Machine");
   option("--link-bandwidth", args.link_bandwidth, "RATE", "of the network's links", "Machine");
   option("--link-latency", args.link_latency, "TIME", "of the network's links", "Machine");
   option("--overlay", args.overlay, "FILE", "a calibration of the machine, by 'collcast calibrate'", "Machine");
@@ -374,12 +374,10 @@ namespace {
 Result<Scenario> load_named(const ScenarioArgs& args, const ScenarioOptions& options) {
   if (args.scenario != "-") return load_scenario(args.scenario, options);
   if (!*args.piped) {
-    std::ostringstream text;
-    text << std::cin.rdbuf();
-    *args.piped = text.str();
+    Result<std::string> text = read_stdin("expected a scenario, as in 'collcast step - < FILE'");
+    if (!text) return text.errors();
+    *args.piped = std::move(text).value();
   }
-  if ((*args.piped)->empty())
-    return Diagnostic{command_line, "standard input is empty", "expected a scenario, as in 'collcast step - < FILE'"};
   return parse_scenario(**args.piped, "-", options);
 }
 

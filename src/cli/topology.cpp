@@ -163,7 +163,7 @@ std::vector<std::string> files_read(const TopologyArgs& args, const Session& ses
 /// A machine is found by its file's name, whatever it calls itself.
 Diagnostics misnamed(const TopologySpec& spec) {
   const std::filesystem::path file = spec.file;
-  if (file.stem() == spec.name) return {};
+  if (spec.file == "-" || file.stem() == spec.name) return {};
   return {{{spec.file},
            fmt::format("name is '{}', the file is called '{}'", spec.name, file.filename().string()),
            fmt::format("commands and lists know it by its file: '{}'", file.stem().string())}};
@@ -196,7 +196,9 @@ Exit run_check(const TopologyArgs& args, const Session& session) {
 
 /// The positional and the options that change or size a machine.
 void add_target(CLI::App& app, MachineOptions& machine, const char* name) {
-  app.add_option(name, machine.topology, "a machine of 'collcast topology list', or a file")->type_name("")->required();
+  app.add_option(name, machine.topology, "a machine of 'collcast topology list', a file, or - for standard input")
+      ->type_name("")
+      ->required();
   const auto option = [&](const char* option_name, std::string& value, const char* type, const char* text) {
     app.add_option(option_name, value, text)->type_name(type)->group("Machine");
   };
@@ -244,12 +246,15 @@ Command add_topology(CLI::App& parent) {
   CLI::App* check = app.add_subcommand("check", "everything that is wrong with a file, or 'ok' and its size");
   add_target(*check, args->machine, "FILE");
   add_output_options(*check, args->output);
-  check->footer("Example:\n  collcast topology check dgx-h100");
+  check->footer(
+      "Examples:\n  collcast topology check dgx-h100\n"
+      "  nvidia-smi topo -m | collcast topology import - --like dgx-a100 --nic-rate 100Gb/s | collcast topology check "
+      "-");
   CLI::App* import = app.add_subcommand("import", "a machine's file from NCCL's topology XML or nvidia-smi topo -m");
   add_import_options(*import, args->import);
   import->footer(
       "Examples:\n  collcast topology import topo.xml --like dgx-h100 --output my-machine.yaml\n"
-      "  nvidia-smi topo -m > topo.txt && collcast topology import topo.txt --like dgx-a100 --nic-rate 100Gb/s");
+      "  nvidia-smi topo -m | collcast topology import - --like dgx-a100 --nic-rate 100Gb/s --output my-machine.yaml");
   CLI::App* out = app.add_subcommand("export", "a machine for other programs: its whole graph, or a node for NCCL");
   add_target(*out, args->exported.machine, "NAME");
   out->add_option("--format,--to", args->exported.format,

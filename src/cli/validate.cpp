@@ -181,12 +181,12 @@ std::vector<std::string> unfollowed(const std::vector<nccl::Setting>& settings, 
 /// With the progress on a terminal.
 ValidateReport scored(const ValidateArgs& args, Measured& measured, Library library, const Prediction& predict,
                       const Patience& patience, const Session& session) {
-  PhasesProgress progress(session);
-  const Telling tell = std::ref(progress);
   const GoesOn goes_on = patience.pieces_go_on();
-  return args.leave_one_out
-             ? leave_one_out(measured.tables, measured.machines, library, measured.statistic, tell, goes_on)
-             : validate(measured.tables, measured.machines, predict, measured.statistic, tell, goes_on);
+  return with_progress(session, [&](const Telling& tell) {
+    return args.leave_one_out
+               ? leave_one_out(measured.tables, measured.machines, library, measured.statistic, tell, goes_on)
+               : validate(measured.tables, measured.machines, predict, measured.statistic, tell, goes_on);
+  });
 }
 
 Exit run_validate(const ValidateArgs& args, const Patience& patience, const Session& session) {

@@ -6,6 +6,7 @@
 #include <ostream>
 
 #include "cli/inputs.hpp"
+#include "cli/progress.hpp"
 #include "cli/validate_options.hpp"
 #include "cli/values.hpp"
 #include "collcast/validation/inference.hpp"
@@ -69,7 +70,9 @@ Exit run_validate_inference(const InferenceArgs& args, const Patience& patience,
   const Result<ServedModels> models = ServedModels::load(tables->models, session.search);
   if (!models) return refuse(session, models.errors());
 
-  InferenceReport report = validate_inference(*tables, *models, *machines, collectives, patience.pieces_go_on());
+  InferenceReport report = with_progress(session, [&](const Telling& tell) {
+    return validate_inference(*tables, *models, *machines, collectives, tell, patience.pieces_go_on());
+  });
   report.warnings = warn(session, tables->warnings);
   return conclude_rows<InferenceBudget>(report, nothing_scored(report), args.budgets, parse_serving_budget, format,
                                         args.output, patience, session);

@@ -5,6 +5,7 @@
 #include <ostream>
 
 #include "cli/inputs.hpp"
+#include "cli/progress.hpp"
 #include "cli/validate_options.hpp"
 #include "cli/values.hpp"
 #include "collcast/validation/machines.hpp"
@@ -74,7 +75,9 @@ Exit run_validate_training(const TrainingArgs& args, const Patience& patience, c
   append(errors, tables.errors());
   if (!errors.empty()) return refuse(session, errors);
 
-  TrainingReport report = validate_training(*tables, *known, question, patience.pieces_go_on());
+  TrainingReport report = with_progress(session, [&](const Telling& tell) {
+    return validate_training(*tables, *known, question, tell, patience.pieces_go_on());
+  });
   report.warnings = warn(session, tables->warnings);
   return conclude_rows<TrainingBudget>(report, nothing_scored(report), args.budgets, parse_training_budget, format,
                                        args.output, patience, session);

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 #include <iterator>
-#include <limits>
 #include <numeric>
+#include <optional>
 #include <utility>
 
 namespace collcast::planner {
@@ -64,15 +64,15 @@ std::vector<int> usual_ep(const PlanInputs& in, int stage) {
 }
 
 /// With an objection to the degrees their other values do not matter, and micro-batches count once.
-Family family(const PlanInputs& in, int tp, int pp, int cp, int ep, int dp, const char* objection) {
+Family family(const PlanInputs& in, int tp, int pp, int cp, int ep, int dp, std::optional<ObjectionKind> objection) {
   const SearchSpace& space = in.space;
-  const int samples = objection == nullptr ? in.base.batch.global_batch / dp : 0;
+  const int samples = !objection ? in.base.batch.global_batch / dp : 0;
   Family f{tp, pp, dp, objection, {}, {}, {}, {}, {}, cp, ep};
   f.micro_batch = all_or(space.micro_batch, samples > 0 ? divisors(samples) : std::vector<int>{1});
   f.sequence_parallel = if_it_matters(tp > 1, all_or(space.sequence_parallel, {false, true}));
   f.recompute = all_or(space.recompute, {Recompute::none, Recompute::selective, Recompute::full});
   f.zero = if_it_matters(f.has_replicas(in.base.layout), all_or(space.zero, usual_sharding(in.base.options)));
-  f.vpp = if_it_matters(pp > 1 && objection == nullptr, all_or(space.vpp, fitting_chunks(in.base, pp)));
+  f.vpp = if_it_matters(pp > 1 && !objection, all_or(space.vpp, fitting_chunks(in.base, pp)));
   return f;
 }
 
@@ -88,12 +88,14 @@ std::vector<Family> families(const PlanInputs& in) {
         const std::int64_t replica = std::int64_t{tp} * pp * cp;
         const int dp = in.gpus % replica == 0 ? static_cast<int>(in.gpus / replica) : 0;
         for (const int asked : all_or(space.dp, {}))
-          if (asked != dp) beside.push_back(family(in, tp, pp, cp, 1, asked, degrees_are_not_gpus));
+          if (asked != dp) beside.push_back(family(in, tp, pp, cp, 1, asked, ObjectionKind::degrees_are_not_gpus));
         if (!space.dp.empty() && std::ranges::find(space.dp, dp) == space.dp.end()) continue;
-        const char* objection = cp > 1 ? degrees_with_cp_do_not_divide : degrees_do_not_divide;
+        std::optional<ObjectionKind> objection;
+        if (dp == 0)
+          objection = cp > 1 ? ObjectionKind::degrees_with_cp_do_not_divide : ObjectionKind::degrees_do_not_divide;
         const int stage = tp * cp * dp / std::max(1, in.base.layout.etp > 0 ? in.base.layout.etp : tp);
         const std::vector<int> spreads = dp == 0 ? std::vector<int>{1} : all_or(space.ep, usual_ep(in, stage));
-        for (const int ep : spreads) all.push_back(family(in, tp, pp, cp, ep, dp, dp == 0 ? objection : nullptr));
+        for (const int ep : spreads) all.push_back(family(in, tp, pp, cp, ep, dp, objection));
       }
   // Where all three were named each product that is wrong was asked for; else only if no other is left.
   const bool all_named = !space.tp.empty() && !space.pp.empty();
@@ -101,23 +103,23 @@ std::vector<Family> families(const PlanInputs& in) {
   return all;
 }
 
-Diagnostics check_before_memory(StepInputs& step, int gpus) {
-  const Bytes bucket = std::exchange(step.options.bucket, Bytes(std::numeric_limits<std::int64_t>::max()));
-  Diagnostics wrong = check_step(step, gpus, {});
+std::vector<StepMisfit> misfits_before_memory(StepInputs& step, int gpus) {
+  const std::optional<Bytes> bucket = std::exchange(step.options.bucket, std::nullopt);
+  std::vector<StepMisfit> wrong = step_misfits(step, gpus, {});
   step.options.bucket = bucket;
   return wrong;
 }
 
-const char* memory_objection(const MemoryUse& use) {
-  if (use.fits()) return nullptr;
-  return use.state() > use.capacity       ? state_does_not_fit
-         : use.allocated() > use.capacity ? activations_do_not_fit
-                                          : runtime_does_not_fit;
+std::optional<ObjectionKind> memory_objection(const MemoryUse& use) {
+  if (use.fits()) return std::nullopt;
+  return use.state() > use.capacity       ? ObjectionKind::state_does_not_fit
+         : use.allocated() > use.capacity ? ObjectionKind::activations_do_not_fit
+                                          : ObjectionKind::runtime_does_not_fit;
 }
 
-const char* objection_before_times(PipelineSchedule schedule, const MemoryUse& use) {
-  const char* objection = memory_objection(use);
-  return made_for_times(schedule) && objection != state_does_not_fit ? nullptr : objection;
+std::optional<ObjectionKind> objection_before_times(PipelineSchedule schedule, const MemoryUse& use) {
+  const std::optional<ObjectionKind> objection = memory_objection(use);
+  return made_for_times(schedule) && objection != ObjectionKind::state_does_not_fit ? std::nullopt : objection;
 }
 
 namespace {
@@ -160,16 +162,16 @@ std::vector<std::string> objections(const PlanInputs& in, const LayoutChoice& ch
   StepInputs step = in.base;
   put(choice, step);
   if (step.batch.global_batch % (std::int64_t{choice.micro_batch} * choice.dp) != 0) {
-    found.emplace_back(batch_does_not_divide);
+    found.push_back(to_string(ObjectionKind::batch_does_not_divide));
     // Whatever else is wrong.
     step.batch.micro_batch = 1;
     step.batch.global_batch = choice.dp * choice.pp;
   }
-  for (const Diagnostic& d : check_before_memory(step, in.gpus)) found.push_back(d.message);
+  for (const StepMisfit& misfit : misfits_before_memory(step, in.gpus)) found.push_back(misfit.said.message);
   if (!found.empty()) return found;
-  if (!check_memory(step, {}).empty()) return {memory_beyond_count};
-  if (const char* objection = objection_before_times(step.layout.schedule, peak_memory(step, gpus_per_node)))
-    return {objection};
+  if (!check_memory(step, {}).empty()) return {to_string(ObjectionKind::memory_beyond_count)};
+  if (const auto objection = objection_before_times(step.layout.schedule, peak_memory(step, gpus_per_node)))
+    return {to_string(*objection)};
   for (const Diagnostic& d : check_step(step, in.gpus, {})) found.push_back(d.message);
   return found;
 }

@@ -16,7 +16,7 @@ namespace collcast::planner {
 struct FamilyResult {
   bool done = false;
   std::vector<PlannedLayout> feasible;
-  std::map<std::string, std::int64_t> rejected;
+  std::map<Objection, std::int64_t> rejected;
   std::optional<SmallestRejected> smallest;
   std::optional<NearestToLimits> nearest;
 };

@@ -21,6 +21,7 @@
 #include "collcast/workload/faulty_layouts.hpp"
 #include "collcast/workload/own_schedule.hpp"
 #include "planner/families.hpp"
+#include "planner/near_misses.hpp"
 #include "planner/pieces.hpp"
 #include "planner/servers.hpp"
 #include "planner/shared_prices.hpp"
@@ -50,8 +51,8 @@ class FamilySearch {
         cut_(4 * family.vpp.size()) {}
 
   FamilyResult run(Desk& desk) {
-    if (family_.objection != nullptr) {
-      result_.rejected[family_.objection] += family_.layouts();
+    if (family_.objection) {
+      result_.rejected[*family_.objection] += family_.layouts();
       desk.step(static_cast<std::size_t>(family_.layouts()));
       result_.done = true;
       return std::move(result_);
@@ -74,22 +75,22 @@ class FamilySearch {
     LayoutChoice choice{family_.tp,      family_.pp, family_.dp,     micro_batch, sp,
                         Recompute::none, 0,          family_.vpp[v], family_.cp,  family_.ep};
     if (in_.base.batch.global_batch % (std::int64_t{micro_batch} * family_.dp) != 0) {
-      result_.rejected[batch_does_not_divide] += count;
+      result_.rejected[ObjectionKind::batch_does_not_divide] += count;
       return true;
     }
     const int micro_batches = in_.base.batch.global_batch / (micro_batch * family_.dp);
     if (choice.vpp > 1 && micro_batches % family_.pp != 0) {
-      result_.rejected[micro_batches_go_round] += count;
+      result_.rejected[ObjectionKind::micro_batches_go_round] += count;
       return true;
     }
     if (in_.base.layout.twins() > 1 && micro_batches % 2 != 0) {
-      result_.rejected[half_from_either_end] += count;
+      result_.rejected[ObjectionKind::half_from_either_end] += count;
       return true;
     }
     for (const Recompute recompute : family_.recompute) {
       choice.recompute = recompute;
-      if (const std::string* objection = misfit(choice, v)) {
-        result_.rejected[*objection] += std::ssize(family_.zero);
+      if (const StepMisfit* wrong = misfit(choice, v)) {
+        result_.rejected[{ObjectionKind::misfit, wrong->said.message}] += std::ssize(family_.zero);
         continue;
       }
       for (const int zero : family_.zero) {
@@ -109,29 +110,29 @@ class FamilySearch {
 
   /// What there is against tp, pp, sequence parallelism, recomputation and the v-th vpp before memory is asked; nullptr
   /// if nothing.
-  const std::string* misfit(LayoutChoice choice, std::size_t v) {
+  const StepMisfit* misfit(LayoutChoice choice, std::size_t v) {
     choice.zero = 0;
-    const std::vector<std::string>& own = misfits(choice, v);
+    const std::vector<StepMisfit>& own = misfits(choice, v);
     if (own.empty()) return nullptr;
     if (!choice.sequence_parallel) return &own.front();
     // What rules the layout out either way is one reason. Without sequence parallelism there may be others, and less
     // that one degree does not divide.
     choice.sequence_parallel = false;
-    for (const std::string& without : misfits(choice, v))
-      for (const std::string& with : own)
-        if (with == without || with.starts_with(without + ",")) return &without;
+    for (const StepMisfit& without : misfits(choice, v))
+      for (const StepMisfit& with : own)
+        if (with.blamed == without.blamed) return &without;
     return &own.front();
   }
 
-  const std::vector<std::string>& misfits(const LayoutChoice& choice, std::size_t v) {
+  const std::vector<StepMisfit>& misfits(const LayoutChoice& choice, std::size_t v) {
     const std::size_t recompute = static_cast<std::size_t>(choice.recompute);
-    std::optional<std::vector<std::string>>& known =
+    std::optional<std::vector<StepMisfit>>& known =
         misfits_[6 * v + 2 * recompute + (choice.sequence_parallel ? 1 : 0)];
-    // With chunks larger micro-batches may pass, as they are fewer.
-    if (!known || (choice.vpp > 1 && !known->empty())) {
+    // Where turns are counted larger micro-batches may pass, as they are fewer.
+    const bool by_turns = choice.vpp > 1 || splits_backward(in_.base.layout.schedule);
+    if (!known || (by_turns && !known->empty())) {
       arrange(choice);
-      known.emplace();
-      for (const Diagnostic& wrong : check_before_memory(step_, fabric_.rank_count())) known->push_back(wrong.message);
+      known = misfits_before_memory(step_, fabric_.rank_count());
     }
     return *known;
   }
@@ -148,7 +149,7 @@ class FamilySearch {
   }
 
   /// A layout that needs more memory than there is.
-  void refuse(const char* objection, const LayoutChoice& choice, const MemoryUse& memory) {
+  void refuse(ObjectionKind objection, const LayoutChoice& choice, const MemoryUse& memory) {
     ++result_.rejected[objection];
     keep_smaller(result_.smallest, {choice, memory});
   }
@@ -157,23 +158,23 @@ class FamilySearch {
   bool weigh(const LayoutChoice& choice, std::size_t v, Desk& desk) {
     arrange(choice);
     if (!check_memory(step_, {}).empty()) {
-      ++result_.rejected[memory_beyond_count];
+      ++result_.rejected[ObjectionKind::memory_beyond_count];
       return true;
     }
     const MemoryUse memory = peak_memory(step_, fabric_.ranks_per_node());
-    if (const char* objection = objection_before_times(step_.layout.schedule, memory)) {
-      refuse(objection, choice, memory);
+    if (const auto objection = objection_before_times(step_.layout.schedule, memory)) {
+      refuse(*objection, choice, memory);
       return true;
     }
     if (const std::string& objection = cut(v); !objection.empty()) {
-      ++result_.rejected[objection];
+      ++result_.rejected[{ObjectionKind::misfit, objection}];
       return true;
     }
     const auto forms = closed_forms_.try_emplace(choice.vpp, step_, fabric_, prices_).first;
     const Result<LayoutEstimate> cost = forms->second.estimate(choice);
     if (!cost) {
       if (desk.stopped()) return false;
-      ++result_.rejected[cost.errors().front().message];
+      ++result_.rejected[{ObjectionKind::no_cost, cost.errors().front().message}];
       return true;
     }
     PlannedLayout layout{choice, cost->step, {}, cost->breakdown, memory, {}};
@@ -181,15 +182,15 @@ class FamilySearch {
       const Result<FaultyEstimate> both = faulty_->local().estimate(step_);
       if (!both) {
         if (desk.stopped()) return false;
-        ++result_.rejected[both.errors().front().message];
+        ++result_.rejected[{ObjectionKind::no_cost, both.errors().front().message}];
         return true;
       }
       add_faults(*both, layout);
     }
     // An order that is made for times is the same with faults.
     if (!cost->made.empty()) layout.memory = peak_memory(step_, fabric_.ranks_per_node(), cost->made);
-    if (const char* objection = memory_objection(layout.memory)) {
-      refuse(objection, choice, layout.memory);
+    if (const auto objection = memory_objection(layout.memory)) {
+      refuse(*objection, choice, layout.memory);
       return true;
     }
     layout.rates = rates(step_, layout.estimate);
@@ -212,7 +213,7 @@ class FamilySearch {
   FaultyForms* faulty_;
   const Family& family_;
   StepInputs step_;
-  std::vector<std::optional<std::vector<std::string>>> misfits_;  // by vpp, recomputation, sequence parallelism
+  std::vector<std::optional<std::vector<StepMisfit>>> misfits_;  // by vpp, recomputation, sequence parallelism
   std::vector<std::optional<std::string>> cut_;
   std::map<int, LayoutFamily> closed_forms_;  // by vpp
   FamilyResult result_;
@@ -294,30 +295,37 @@ std::vector<PlannedLayout> best_compromises(const PlanInputs& in, std::vector<Pl
   return front;
 }
 
+/// The most frequent first.
+void sort(std::vector<Rejection>& rejected) {
+  std::ranges::sort(rejected, [](const Rejection& a, const Rejection& b) {
+    return a.count != b.count ? a.count > b.count : a.reason < b.reason;
+  });
+}
+
 void merge(const PlanInputs& in, std::vector<FamilyResult> families, PlanResult& plan) {
-  std::map<std::string, std::int64_t> rejected;
+  std::map<Objection, std::int64_t> rejected;
   for (FamilyResult& f : families) {
     plan.all_seen = plan.all_seen && f.done;
     plan.ranked.insert(plan.ranked.end(), f.feasible.begin(), f.feasible.end());
-    for (const auto& [reason, count] : f.rejected) rejected[reason] += count;
+    for (const auto& [objection, count] : f.rejected) rejected[objection] += count;
     if (f.smallest) keep_smaller(plan.smallest, *f.smallest);
     if (f.nearest) keep_nearer(plan.nearest, *f.nearest);
   }
   plan.partial = !plan.all_seen;
   plan.feasible = std::ssize(plan.ranked);
   plan.evaluated = plan.feasible;
-  for (const auto& [reason, count] : rejected) {
-    plan.rejected.push_back({reason, count});
+  for (const auto& [objection, count] : rejected) {
+    plan.rejected.push_back({objection.words(), count, objection.kind()});
     plan.evaluated += count;
   }
-  std::ranges::stable_sort(plan.rejected, [](const Rejection& a, const Rejection& b) { return a.count > b.count; });
+  sort(plan.rejected);
   std::ranges::sort(plan.ranked, [&](const PlannedLayout& a, const PlannedLayout& b) { return better(in, a, b); });
 }
 
 /// A layout too long to simulate, or that was stopped, keeps its closed form. `broken` receives the limit that its
 /// simulated times break.
 Diagnostics simulate(const PlanInputs& in, const Fabric& fabric, const EngineOptions& engine, PlannedLayout& layout,
-                     std::optional<std::string>& broken) {
+                     std::optional<Objection>& broken) {
   StepInputs step = in.base;
   put(layout.choice, step);
   const auto take = [&](const StepResult& result) {
@@ -356,22 +364,24 @@ void rank(const PlanInputs& in, PlanResult& plan) {
 }
 
 /// Takes out those of the first of the ranked that keep the limits by closed form, and break one as simulated.
-void reject_broken(const std::vector<std::optional<std::string>>& broken, PlanResult& plan) {
-  std::map<std::string, std::int64_t> counts;
+void reject_broken(const std::vector<std::optional<Objection>>& broken, PlanResult& plan) {
+  std::map<Objection, std::int64_t> counts;
   for (std::size_t i = broken.size(); i-- > 0;) {
     if (!broken[i]) continue;
     ++counts[*broken[i]];
     plan.ranked.erase(plan.ranked.begin() + static_cast<std::ptrdiff_t>(i));
   }
-  for (const auto& [reason, count] : counts) {
+  for (const auto& [objection, count] : counts) {
     plan.feasible -= count;
-    const auto known = std::ranges::find(plan.rejected, reason, &Rejection::reason);
+    const auto known = std::ranges::find_if(plan.rejected, [&broken_by = objection](const Rejection& r) {
+      return r.kind == broken_by.kind() && r.reason == broken_by.words();
+    });
     if (known != plan.rejected.end())
       known->count += count;
     else
-      plan.rejected.push_back({reason, count});
+      plan.rejected.push_back({objection.words(), count, objection.kind()});
   }
-  std::ranges::stable_sort(plan.rejected, [](const Rejection& a, const Rejection& b) { return a.count > b.count; });
+  sort(plan.rejected);
 }
 
 /// Best first, whichever thread is free: stopped early, it is the best that were simulated, but for those, one a
@@ -386,7 +396,7 @@ void simulate_best(const PlanInputs& in, const Fabric& fabric, std::size_t count
     return !desk.stopped() && (!in.engine.watch || in.engine.watch(progress));
   };
   std::vector<Diagnostics> lacks(count);
-  std::vector<std::optional<std::string>> broken(count);
+  std::vector<std::optional<Objection>> broken(count);
   std::atomic<bool> missed = false;
   std::atomic<std::size_t> next = 0;
   tbb::parallel_for(std::size_t{0}, count, LoopOrder([&](std::size_t) {
@@ -427,6 +437,8 @@ Result<PlanResult> plan(const PlanInputs& in, const Fabric& fabric, const PlanOp
   put(one, alone);
   // One stage is no pair; a layout's own stages are looked at with it.
   if (from_both_ends(alone.layout.schedule)) alone.layout.schedule = PipelineSchedule::one_f_one_b;
+  // So are its turns: one GPU alone has those of all samples, one by one.
+  if (splits_backward(alone.layout.schedule)) alone.batch.global_batch = std::min(alone.batch.global_batch, 1);
   if (Diagnostics wrong = check_step(alone, fabric.rank_count(), origins); !wrong.empty()) return wrong;
 
   std::optional<MachineAsItIs> machine;
@@ -458,6 +470,8 @@ Result<PlanResult> plan(const PlanInputs& in, const Fabric& fabric, const PlanOp
     const Bytes each = options.memory == unlimited_memory ? unlimited_memory : Bytes(options.memory.value() / threads);
     if (!plan.partial) simulate_best(in, fabric, static_cast<std::size_t>(options.simulate), each, desk, plan);
     plan.pareto = best_compromises(in, by_form, plan.ranked);
+    if (plan.feasible == 0 && plan.all_seen && !plan.nearest)
+      plan.near_misses = near_misses(in, fabric.ranks_per_node());
   });
   return plan;
 }

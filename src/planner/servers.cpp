@@ -59,17 +59,18 @@ void add_families(const PlanInputs& in, int tp, int pp, int dp, std::vector<Serv
         choice.ep = experts.ep;
         choice.etp = experts.etp;
         choice.batch = batch;
-        out.push_back({choice, nullptr, micro_batches_of(in, batch)});
+        out.push_back({choice, {}, micro_batches_of(in, batch)});
       }
 }
 
-/// What check_step and sizes have against it; empty: it can run where its memory fits.
-std::string misfit_of(const PlanInputs& in, const LayoutChoice& choice, const StepInputs& step) {
+/// What check_step and sizes have against it; nothing: it can run where its memory fits.
+std::optional<Objection> misfit_of(const PlanInputs& in, const LayoutChoice& choice, const StepInputs& step) {
   constexpr std::int64_t most = 1'000'000'000;
-  if (choice.batch % choice.micro_batch != 0) return server_batch_does_not_divide;
-  if (std::int64_t{choice.batch} * choice.dp > most) return too_many_sequences;
-  if (const Diagnostics wrong = check_step(step, in.gpus, {}); !wrong.empty()) return wrong.front().message;
-  if (!check_memory(step, {}).empty()) return memory_beyond_count;
+  if (choice.batch % choice.micro_batch != 0) return ObjectionKind::server_batch_does_not_divide;
+  if (std::int64_t{choice.batch} * choice.dp > most) return ObjectionKind::too_many_sequences;
+  if (const Diagnostics wrong = check_step(step, in.gpus, {}); !wrong.empty())
+    return Objection(ObjectionKind::misfit, wrong.front().message);
+  if (!check_memory(step, {}).empty()) return ObjectionKind::memory_beyond_count;
   return {};
 }
 
@@ -79,8 +80,8 @@ class ServerSearch {
       : in_(in), fabric_(fabric), prices_(prices), family_(family) {}
 
   FamilyResult run(Desk& desk) {
-    if (family_.objection != nullptr) {
-      ++result_.rejected[family_.objection];
+    if (family_.objection) {
+      ++result_.rejected[*family_.objection];
       desk.step();
       result_.done = true;
       return std::move(result_);
@@ -102,20 +103,20 @@ class ServerSearch {
     StepInputs step = in_.base;
     // Of a batch that is not cut into whole micro-batches nothing else is asked.
     if (choice.batch % choice.micro_batch == 0) put(choice, step);
-    if (const std::string misfit = misfit_of(in_, choice, step); !misfit.empty()) {
-      ++result_.rejected[misfit];
+    if (const auto misfit = misfit_of(in_, choice, step)) {
+      ++result_.rejected[*misfit];
       return true;
     }
     const MemoryUse memory = peak_memory(step, fabric_.ranks_per_node());
-    if (const char* objection = server_memory_objection(memory)) {
-      ++result_.rejected[objection];
+    if (const auto objection = server_memory_objection(memory)) {
+      ++result_.rejected[*objection];
       keep_smaller(result_.smallest, {choice, memory});
       return true;
     }
     const Result<StepResult> forecast = estimate_serving(step, fabric_, prices_);
     if (!forecast) {
       if (desk.stopped()) return false;
-      ++result_.rejected[forecast.errors().front().message];
+      ++result_.rejected[{ObjectionKind::no_cost, forecast.errors().front().message}];
       return true;
     }
     PlannedLayout layout;
@@ -162,10 +163,10 @@ std::vector<ServerFamily> server_families(const PlanInputs& in) {
       const std::int64_t replica = std::int64_t{tp} * pp;
       const int dp = in.gpus % replica == 0 ? static_cast<int>(in.gpus / replica) : 0;
       for (const int asked : all_or(in.space.dp, {}))
-        if (asked != dp) beside.push_back({{tp, pp, asked}, degrees_are_not_gpus, {1}});
+        if (asked != dp) beside.push_back({{tp, pp, asked}, ObjectionKind::degrees_are_not_gpus, {1}});
       if (!in.space.dp.empty() && std::find(in.space.dp.begin(), in.space.dp.end(), dp) == in.space.dp.end()) continue;
       if (dp == 0)
-        all.push_back({{tp, pp, 0}, degrees_do_not_divide, {1}});
+        all.push_back({{tp, pp, 0}, ObjectionKind::degrees_do_not_divide, {1}});
       else
         add_families(in, tp, pp, dp, all);
     }
@@ -202,32 +203,33 @@ void take_server(const StepResult& r, PlannedLayout& layout) {
   layout.server = server;
 }
 
-std::optional<std::string> broken_limit(const PlanInputs& in, const StepResult& result) {
+std::optional<Objection> broken_limit(const PlanInputs& in, const StepResult& result) {
   for (const GateResult& g : check_gates(in.limits, result))
     if (!g.kept())
-      return fmt::format("{} is {} its limit, {}", g.gate.figure, g.bound == Bound::max ? "above" : "below",
-                         limit_text(g.gate));
+      return Objection(ObjectionKind::limit,
+                       fmt::format("{} is {} its limit, {}", g.gate.figure, g.bound == Bound::max ? "above" : "below",
+                                   limit_text(g.gate)));
   return std::nullopt;
 }
 
-const char* server_memory_objection(const MemoryUse& use) {
-  if (use.fits()) return nullptr;
-  return use.parameters > use.capacity                  ? weights_do_not_fit
-         : use.parameters + use.kv_cache > use.capacity ? cache_does_not_fit
-         : use.allocated() > use.capacity               ? passes_do_not_fit
-                                                        : server_runtime_does_not_fit;
+std::optional<ObjectionKind> server_memory_objection(const MemoryUse& use) {
+  if (use.fits()) return std::nullopt;
+  return use.parameters > use.capacity                  ? ObjectionKind::weights_do_not_fit
+         : use.parameters + use.kv_cache > use.capacity ? ObjectionKind::cache_does_not_fit
+         : use.allocated() > use.capacity               ? ObjectionKind::passes_do_not_fit
+                                                        : ObjectionKind::server_runtime_does_not_fit;
 }
 
 std::vector<std::string> server_objections(const PlanInputs& in, const LayoutChoice& choice, int gpus_per_node) {
   std::vector<std::string> found = objections_to_degrees(in, choice);
   if (!found.empty()) return found;
-  if (choice.batch % choice.micro_batch != 0) return {server_batch_does_not_divide};
+  if (choice.batch % choice.micro_batch != 0) return {to_string(ObjectionKind::server_batch_does_not_divide)};
   StepInputs step = in.base;
   put(choice, step);
   for (const Diagnostic& d : check_step(step, in.gpus, {})) found.push_back(d.message);
   if (!found.empty()) return found;
-  if (const std::string misfit = misfit_of(in, choice, step); !misfit.empty()) return {misfit};
-  if (const char* objection = server_memory_objection(peak_memory(step, gpus_per_node))) return {objection};
+  if (const auto misfit = misfit_of(in, choice, step)) return {misfit->words()};
+  if (const auto objection = server_memory_objection(peak_memory(step, gpus_per_node))) return {to_string(*objection)};
   return {};
 }
 

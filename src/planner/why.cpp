@@ -45,7 +45,7 @@ void add_server(const PlanInputs& in, const StepResult& result, WhyLayout& layou
   planner::take_server(result, planned);
   layout.server = planned.server;
   layout.tokens_per_s_per_gpu = result.tokens_per_s_per_gpu;
-  if (const auto broken = planner::broken_limit(in, result)) layout.objections.push_back(*broken);
+  if (const auto broken = planner::broken_limit(in, result)) layout.objections.push_back(broken->words());
 }
 
 Result<Forecast> forecast(const PlanInputs& in, const Fabric& fabric, const LayoutChoice& choice) {
@@ -57,7 +57,7 @@ Result<Forecast> forecast(const PlanInputs& in, const Fabric& fabric, const Layo
   if (choice.dp < 1 || (serves && choice.batch % choice.micro_batch != 0)) return f;
   f.inputs = in.base;
   put(choice, f.inputs);
-  if (!planner::check_before_memory(f.inputs, in.gpus).empty() || !check_memory(f.inputs, {}).empty()) return f;
+  if (!planner::misfits_before_memory(f.inputs, in.gpus).empty() || !check_memory(f.inputs, {}).empty()) return f;
   f.layout.memory = peak_memory(f.inputs, fabric.ranks_per_node());
   if (!check_step(f.inputs, in.gpus, {}).empty()) return f;
   Result<StepResult> result = by_formula(in, fabric, f.inputs);
@@ -71,8 +71,8 @@ Result<Forecast> forecast(const PlanInputs& in, const Fabric& fabric, const Layo
     return f;
   }
   // The objections are those before its times were known.
-  const char* objection = planner::memory_objection(result->memory);
-  if (objection != nullptr && f.layout.objections.empty()) f.layout.objections.emplace_back(objection);
+  const auto objection = planner::memory_objection(result->memory);
+  if (objection && f.layout.objections.empty()) f.layout.objections.push_back(to_string(*objection));
   f.result = std::move(result).value();
   return f;
 }

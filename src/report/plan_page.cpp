@@ -212,14 +212,21 @@ void add_ranking(Page& out, const PlanReport& report) {
   out.blocks.push_back(std::move(pareto));
 }
 
-std::string nothing_fits(const PlanResult& r) {
-  if (r.nearest) return none_keeps_limits(*r.nearest);
-  if (!r.smallest) return "no layout fits";
-  const MemoryUse& m = r.smallest->memory;
-  const MemoryPart& breaks = breaking_part(m);
-  return fmt::format("no layout fits; the smallest, {}, needs {} GiB of {}; what breaks the limit: {} ({} GiB)",
-                     layout_text(r.smallest->choice), gibibytes(m.peak()), gibibytes(m.capacity), breaks.name,
-                     gibibytes(m.*breaks.size));
+/// "on 32 GPUs (TP 8 x PP 4 x DP 1, 61.2 GiB)".
+std::string near_miss_text(const NearMiss& miss) {
+  std::string change;
+  switch (miss.kind) {
+    case NearMissKind::all_values:
+      change = "without what the search is kept to";
+      break;
+    case NearMissKind::zero:
+      change = fmt::format("with --zero {}", miss.choice.zero);
+      break;
+    case NearMissKind::more_gpus:
+      change = fmt::format("on {} GPUs", miss.gpus);
+      break;
+  }
+  return fmt::format("{} ({}, {} GiB)", change, layout_text(miss.choice), gibibytes(miss.memory.peak()));
 }
 
 void add_rejected(Page& out, const PlanResult& r) {
@@ -351,6 +358,22 @@ std::string partial_text(const PlanReport& report) {
   return "partial: stopped before every variant was planned and its best layouts simulated";
 }
 
+std::string nothing_fits_text(const PlanResult& r) {
+  if (r.nearest) return none_keeps_limits(*r.nearest);
+  std::string out = "no layout fits";
+  if (r.smallest) {
+    const MemoryUse& m = r.smallest->memory;
+    const MemoryPart& breaks = breaking_part(m);
+    out += fmt::format("; the smallest, {}, needs {} GiB of {}; what breaks the limit: {} ({} GiB)",
+                       layout_text(r.smallest->choice), gibibytes(m.peak()), gibibytes(m.capacity), breaks.name,
+                       gibibytes(m.*breaks.size));
+  }
+  std::vector<std::string> changes;
+  for (const NearMiss& miss : r.near_misses) changes.push_back(near_miss_text(miss));
+  if (!changes.empty()) out += fmt::format("; one would fit {}", fmt::join(changes, ", or "));
+  return out;
+}
+
 Page page(const PlanReport& report) {
   const PlanResult& r = report.result;
   const StepInputs& in = report.inputs.base;
@@ -375,7 +398,7 @@ Page page(const PlanReport& report) {
                     r.feasible == 1 ? "fits" : "fit", rejected, rejected == 1 ? "was" : "were"));
   if (r.partial) out.blocks.push_back(Paragraph{partial_text(report), Paragraph::Tone::warning});
   if (r.ranked.empty())
-    out.blocks.push_back(Paragraph{nothing_fits(r), Paragraph::Tone::warning});
+    out.blocks.push_back(Paragraph{nothing_fits_text(r), Paragraph::Tone::warning});
   else
     add_ranking(out, report);
   if (report.machine.calibrated)

@@ -194,6 +194,14 @@ Json document_json(const PlanReport& report) {
     out["smallest_rejected"] = layout_json(r.smallest->choice, report.inputs);
     out["smallest_rejected"]["memory"] = memory_json(r.smallest->memory);
   }
+  out["would_fit"] = Json::array();
+  for (const NearMiss& miss : r.near_misses) {
+    Json one = layout_json(miss.choice, report.inputs);
+    one["change"] = to_string(miss.kind);
+    one["gpus"] = miss.gpus;
+    one["peak_bytes"] = miss.memory.peak().value();
+    out["would_fit"].push_back(std::move(one));
+  }
   if (in.serving) {
     out["objective"] = to_string(report.inputs.objective);
     out["limits"] = limits_json(report.inputs.limits);

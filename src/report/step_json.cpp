@@ -90,7 +90,7 @@ void add_training(Json& out, const StepInputs& in) {
                     {"zero", in.options.zero},
                     {"gradient_bytes", in.options.gradient_bytes},
                     {"overlap_dp", in.options.overlap_dp},
-                    {"bucket_bytes", in.options.bucket.value()},
+                    {"bucket_bytes", in.options.bucket.value_or(default_bucket).value()},
                     {"overlap_pp", in.options.overlap_pp},
                     {"launch_s", in.options.launch.count()},
                     {"optimizer", in.options.optimizer},

@@ -89,16 +89,6 @@ void choose_library(Scenario& scenario) {
   policy.library = chosen_library(clues, usual_library(scenario.topology));
 }
 
-/// The kernel table that stands in where nothing was measured.
-constexpr const char* no_gpu_in_particular = "data-sheet";
-
-std::string stands_in() {
-  return fmt::format(
-      "the table '{}' stands in, medians of what other GPUs reach of their data sheets (fp32 and tf32 as bf16); times "
-      "are rough",
-      no_gpu_in_particular);
-}
-
 /// Figures of `other` for the step's precision that `kernels` has none of, where the GPU has a rate for it.
 bool fill_in(const StepInputs& step, const KernelModel& other, KernelModel& kernels) {
   const std::vector<std::string> known = step.serving ? serving_precisions() : training_precisions();
@@ -128,7 +118,7 @@ void read_compute(Reader& reader, const TopologySpec& topology, const Location& 
   }
   const bool measured = !topology.gpu.kernels.empty();
   Result<KernelModel> kernels =
-      measured ? collcast::load_kernels(topology, search) : load_kernels({no_gpu_in_particular, "", asked_by}, search);
+      measured ? collcast::load_kernels(topology, search) : stand_in_kernels(search, asked_by);
   if (!kernels) {
     reader.spoil("topology.gpu");
     return reader.error(kernels.errors());
@@ -137,13 +127,13 @@ void read_compute(Reader& reader, const TopologySpec& topology, const Location& 
   if (!measured)
     return reader.warn({asked_by,
                         fmt::format("kernels were not measured on {}, and machine '{}' names no kernel table: {}",
-                                    topology.gpu.model, topology.name, stands_in()),
+                                    topology.gpu.model, topology.name, stand_in_text()),
                         "measure kernels there and name their table (gpu.kernels; docs/formats.md)"});
-  const Result<KernelModel> other = load_kernels({no_gpu_in_particular, "", asked_by}, search);
+  const Result<KernelModel> other = stand_in_kernels(search, asked_by);
   if (other && fill_in(step, *other, step.kernels))
     reader.warn({asked_by,
                  fmt::format("kernels in {} are not in the kernel table '{}' of {}: for them {}",
-                             step.options.precision, step.kernels.name, topology.gpu.model, stands_in()),
+                             step.options.precision, step.kernels.name, topology.gpu.model, stand_in_text()),
                  ""});
 }
 

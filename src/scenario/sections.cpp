@@ -388,7 +388,7 @@ TrainingOptions read_training(Reader& reader, const Node& node) {
   o.optional("moe_grouped_gemm", t.moe_grouped_gemm, AsTruth{});
   o.optional("gradient_accumulation_fusion", t.fuse_accumulation, AsTruth{});
   o.optional("overlap_dp", t.overlap_dp, AsTruth{});
-  o.optional("bucket", t.bucket, AsBytes{});
+  if (Bytes bucket{}; o.optional("bucket", bucket, AsBytes{})) t.bucket = bucket;
   o.optional("overlap_pp", t.overlap_pp, AsTruth{});
   o.optional("overlap_tp", t.overlap_tp, as_word<TpOverlap>({TpOverlap::none, TpOverlap::backward, TpOverlap::ring}));
   o.optional("launch", t.launch, AsTime{});

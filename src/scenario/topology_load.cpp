@@ -42,6 +42,9 @@ std::string way_round(const std::vector<SourceFile>& chain) {
   return out;
 }
 
+Result<Tree> tree_of(const std::string& text, const std::string& file, const SearchPath& search,
+                     std::vector<SourceFile> chain);
+
 /// `chain` holds the files that led here.
 Result<Tree> load_tree(const std::string& file, const Location& asked_by, const SearchPath& search,
                        std::vector<SourceFile> chain) {
@@ -56,7 +59,13 @@ Result<Tree> load_tree(const std::string& file, const Location& asked_by, const 
 
   const Result<std::string> text = read_file(file, asked_by);
   if (!text) return text.errors();
-  Result<Node> parsed = parse_yaml(*text, file);
+  return tree_of(*text, file, search, std::move(chain));
+}
+
+/// `chain` ends with the file itself.
+Result<Tree> tree_of(const std::string& text, const std::string& file, const SearchPath& search,
+                     std::vector<SourceFile> chain) {
+  Result<Node> parsed = parse_yaml(text, file);
   if (!parsed) return with_extending_files(parsed.errors(), chain);
   Tree tree{std::move(parsed).value(), {}, chain};
   if (chain.size() > 1)
@@ -134,6 +143,16 @@ Result<TopologySpec> parse_topology(std::string_view text, std::string_view file
   const auto settings = input::to_settings(overrides);
   if (!settings) return settings.errors();
   return input::only_spec(input::read({std::move(tree).value(), {}, {{file}}}, file, *settings, ""));
+}
+
+Result<TopologySpec> parse_topology(std::string_view text, std::string_view file_name, const SearchPath& search,
+                                    const std::vector<Override>& overrides) {
+  const auto settings = input::to_settings(overrides);
+  if (!settings) return settings.errors();
+  const std::string file(file_name);
+  Result<input::Tree> tree = input::tree_of(std::string(text), file, search, {{file}});
+  if (!tree) return tree.errors();
+  return input::only_spec(input::read(std::move(tree).value(), file, *settings, ""));
 }
 
 Result<TopologySpec> load_topology(const std::string& name_or_file, const SearchPath& search,

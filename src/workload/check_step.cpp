@@ -4,6 +4,7 @@
 #include <numeric>
 #include <string>
 #include <tuple>
+#include <utility>
 
 #include "collcast/base/units.hpp"
 #include "collcast/workload/own_schedule.hpp"
@@ -102,7 +103,7 @@ class Check {
     latent_sizes();
     window();
     beside();
-    if (in_.options.bucket < Bytes(1))
+    if (in_.options.bucket && *in_.options.bucket < Bytes(1))
       wrong({"training.bucket"}, "the gradient bucket is empty", "expected a size such as 40MB");
     if (in_.options.gradient_bytes != 2 && in_.options.gradient_bytes != 4)
       wrong({"training.gradient_bytes"}, "gradient_bytes is " + std::to_string(in_.options.gradient_bytes),
@@ -406,9 +407,9 @@ class Check {
   void buckets() {
     if (in_.options.zero == 3 || in_.layout.replicas() == 1) return;
     const double largest = workload::largest_gradients(in_);
-    if (!workload::buckets_too_small(in_, largest) || in_.options.bucket == TrainingOptions().bucket) return;
+    if (!in_.options.bucket || !workload::is_bucket_too_small(*in_.options.bucket, largest)) return;
     wrong({"training.bucket", "training", "model", "layout"},
-          "a gradient bucket of " + format_bytes(in_.options.bucket) + " cuts " + format_bytes(Volume(largest)) +
+          "a gradient bucket of " + format_bytes(*in_.options.bucket) + " cuts " + format_bytes(Volume(largest)) +
               " of gradients into more than " + std::to_string(workload::most_buckets) + " pieces",
           "use a bucket of " + format_bytes(Bytes(static_cast<std::int64_t>(largest / workload::most_buckets) + 1)) +
               " or more");
@@ -462,7 +463,7 @@ bool goes_together(const StepInputs& in, int ranks, const Origins& origins) {
 
 }  // namespace workload
 
-Diagnostics check_step(const StepInputs& in, int ranks_available, const Origins& origins) {
+std::vector<StepMisfit> step_misfits(const StepInputs& in, int ranks_available, const Origins& origins) {
   const workload::Misfits values = Check(in, ranks_available, origins).values();
   Origins known = origins;
   for (const std::string& path : values.blamed) known.spoil(path);
@@ -471,9 +472,16 @@ Diagnostics check_step(const StepInputs& in, int ranks_available, const Origins&
   const bool written = origins.knows("layout") || origins.knows("layout.tp") || origins.knows("layout.pp") ||
                        origins.knows("layout.dp") || origins.knows("layout.ep") || origins.knows("layout.cp");
   if (written) workload::name_nearest(mended, ranks_available, known, known.all_good(), together);
-  Diagnostics found = values.found;
-  append(found, together.found);
-  return found;
+  std::vector<StepMisfit> all;
+  for (const workload::Misfits* part : {&values, static_cast<const workload::Misfits*>(&together)})
+    for (std::size_t i = 0; i < part->found.size(); ++i) all.push_back({part->blamed[i], part->found[i]});
+  return all;
+}
+
+Diagnostics check_step(const StepInputs& in, int ranks_available, const Origins& origins) {
+  Diagnostics said;
+  for (StepMisfit& one : step_misfits(in, ranks_available, origins)) said.push_back(std::move(one.said));
+  return said;
 }
 
 }  // namespace collcast

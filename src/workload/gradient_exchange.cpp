@@ -109,14 +109,13 @@ double largest_gradients(const StepInputs& in) {
   return largest;
 }
 
-bool buckets_too_small(const StepInputs& in, double gradients) {
-  return gradients / static_cast<double>(in.options.bucket.value()) > most_buckets;
+bool is_bucket_too_small(Bytes bucket, double gradients) {
+  return gradients / static_cast<double>(bucket.value()) > most_buckets;
 }
 
 double bucket_of(const StepInputs& in, double gradients) {
-  const bool own = in.options.bucket != TrainingOptions().bucket;
-  if (own || !buckets_too_small(in, gradients)) return static_cast<double>(in.options.bucket.value());
-  return std::ceil(gradients / most_buckets);
+  if (!in.options.bucket && is_bucket_too_small(default_bucket, gradients)) return std::ceil(gradients / most_buckets);
+  return static_cast<double>(in.options.bucket.value_or(default_bucket).value());
 }
 
 bool exchanges_gradients(const StepInputs& in) {

@@ -54,9 +54,10 @@ class GradientExchange {
 inline constexpr int most_buckets = 10'000;
 /// Bytes of the stage that has most, of the first, the last and one between.
 double largest_gradients(const StepInputs&);
-/// Whether so many bytes of gradients take more of the scenario's buckets, which a user's own bucket must not.
-bool buckets_too_small(const StepInputs&, double gradients);
-/// Bytes of one bucket of so many: the scenario's, or where that is the default and too small what most_buckets take.
+/// Whether so many bytes of gradients take more buckets of this size, which those that a user asks for must not.
+bool is_bucket_too_small(Bytes bucket, double gradients);
+/// Bytes of one bucket of so many: what is asked for; else the default, or where that is too small what most_buckets
+/// take.
 double bucket_of(const StepInputs&, double gradients);
 
 /// Whether anybody has the same parameters.

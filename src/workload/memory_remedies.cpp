@@ -15,12 +15,6 @@ namespace collcast::workload {
 
 namespace {
 
-/// A change on a machine of so many ranks.
-struct OnMachine {
-  Change change;
-  int ranks;
-};
-
 /// Nothing for what is no step.
 std::optional<MemoryUse> memory_of(const StepInputs& in, const Fabric& fabric, int ranks) {
   if (!check_step(in, ranks, {}).empty()) return {};
@@ -33,9 +27,9 @@ std::optional<MemoryUse> memory_of(const StepInputs& in, const Fabric& fabric, i
 /// serves also on more of them.
 class Changes {
  public:
-  Changes(const StepInputs& in, const Fabric& fabric, int ranks) : in_(in), fabric_(fabric), ranks_(ranks) {}
+  Changes(const StepInputs& in, const Fabric& fabric, int ranks) : in_(in), fabric_(fabric), ranks_(ranks), to_(in) {}
 
-  std::vector<OnMachine> all() && {
+  std::vector<Change> all() && {
     if (in_.serving) {
       served_at_once();
       layouts();
@@ -44,69 +38,60 @@ class Changes {
       options();
       layouts();
     }
-    return std::move(all_);
+    return std::move(to_).all();
   }
 
  private:
-  template <class Set>
-  void offer(bool possible, Values values, Set set) {
-    if (!possible) return;
-    Change change{std::move(values), in_};
-    set(change.in);
-    all_.push_back({std::move(change), ranks_});
-  }
-
   void options() {
     const TrainingOptions& o = in_.options;
     const bool schedule = !is_own(in_.layout.schedule), stages = in_.layout.pp > 1;
-    offer(o.attention == Attention::unfused, {{"training.attention", "flash"}},
-          [](StepInputs& in) { in.options.attention = Attention::flash; });
-    offer(in_.layout.tp > 1 && !in_.layout.sequence_parallel, {{"layout.sequence_parallel", "true"}},
-          [](StepInputs& in) { in.layout.sequence_parallel = true; });
-    offer(!o.fuse_loss, {{"training.cross_entropy_loss_fusion", "true"}},
-          [](StepInputs& in) { in.options.fuse_loss = true; });
-    offer(o.zero == 3 && !o.reshard_after_forward, {{"training.reshard_after_forward", "true"}},
-          [](StepInputs& in) { in.options.reshard_after_forward = true; });
-    offer(o.zero == 3 && o.no_sync, {{"training.no_sync", "false"}},
-          [](StepInputs& in) { in.options.no_sync = false; });
+    to_.offer(o.attention == Attention::unfused, {{"training.attention", "flash"}},
+              [](StepInputs& in) { in.options.attention = Attention::flash; });
+    to_.offer(in_.layout.tp > 1 && !in_.layout.sequence_parallel, {{"layout.sequence_parallel", "true"}},
+              [](StepInputs& in) { in.layout.sequence_parallel = true; });
+    to_.offer(!o.fuse_loss, {{"training.cross_entropy_loss_fusion", "true"}},
+              [](StepInputs& in) { in.options.fuse_loss = true; });
+    to_.offer(o.zero == 3 && !o.reshard_after_forward, {{"training.reshard_after_forward", "true"}},
+              [](StepInputs& in) { in.options.reshard_after_forward = true; });
+    to_.offer(o.zero == 3 && o.no_sync, {{"training.no_sync", "false"}},
+              [](StepInputs& in) { in.options.no_sync = false; });
     for (int zero = o.zero + 1; zero <= 3; ++zero)
-      offer(in_.layout.dp > 1, {{"training.zero", std::to_string(zero)}},
-            [zero](StepInputs& in) { in.options.zero = zero; });
+      to_.offer(in_.layout.dp > 1, {{"training.zero", std::to_string(zero)}},
+                [zero](StepInputs& in) { in.options.zero = zero; });
     int shard = in_.layout.dp_shard + 1;
     while (shard < in_.layout.dp && in_.layout.dp % shard != 0) ++shard;
-    offer(o.zero > 0 && in_.layout.dp_shard > 0 && shard <= in_.layout.dp, {{"layout.dp_shard", std::to_string(shard)}},
-          [shard](StepInputs& in) { in.layout.dp_shard = shard; });
-    offer(o.compression.method != CompressionMethod::none && o.compression.error_feedback,
-          {{"training.gradient_compression.error_feedback", "false"}},
-          [](StepInputs& in) { in.options.compression.error_feedback = false; });
-    offer(o.delayed_all_reduce, {{"training.delayed_all_reduce", "false"}},
-          [](StepInputs& in) { in.options.delayed_all_reduce = false; });
+    to_.offer(o.zero > 0 && in_.layout.dp_shard > 0 && shard <= in_.layout.dp,
+              {{"layout.dp_shard", std::to_string(shard)}}, [shard](StepInputs& in) { in.layout.dp_shard = shard; });
+    to_.offer(o.compression.method != CompressionMethod::none && o.compression.error_feedback,
+              {{"training.gradient_compression.error_feedback", "false"}},
+              [](StepInputs& in) { in.options.compression.error_feedback = false; });
+    to_.offer(o.delayed_all_reduce, {{"training.delayed_all_reduce", "false"}},
+              [](StepInputs& in) { in.options.delayed_all_reduce = false; });
     // Gradients of 16 bits are copied for an optimizer that reads fp32: which is less depends on what else is split.
     const int otherwise = o.gradient_bytes > 2 ? 2 : 4;
-    offer(true, {{"training.gradient_bytes", std::to_string(otherwise)}},
-          [otherwise](StepInputs& in) { in.options.gradient_bytes = otherwise; });
+    to_.offer(true, {{"training.gradient_bytes", std::to_string(otherwise)}},
+              [otherwise](StepInputs& in) { in.options.gradient_bytes = otherwise; });
     Values plain{{"layout.schedule", "1f1b"}};
     if (in_.layout.vpp > 1) plain.emplace_back("layout.vpp", "1");
-    offer(schedule && stages && in_.layout.schedule != PipelineSchedule::one_f_one_b, plain, [](StepInputs& in) {
+    to_.offer(schedule && stages && in_.layout.schedule != PipelineSchedule::one_f_one_b, plain, [](StepInputs& in) {
       in.layout.schedule = PipelineSchedule::one_f_one_b;
       in.layout.vpp = 1;
     });
-    offer(in_.batch.micro_batch > 1, {{"batch.micro_batch", std::to_string(in_.batch.micro_batch / 2)}},
-          [](StepInputs& in) { in.batch.micro_batch /= 2; });
-    offer(o.recompute == Recompute::none, {{"training.recompute", "selective"}},
-          [](StepInputs& in) { in.options.recompute = Recompute::selective; });
-    offer(o.recompute != Recompute::full, {{"training.recompute", "full"}},
-          [](StepInputs& in) { in.options.recompute = Recompute::full; });
+    to_.offer(in_.batch.micro_batch > 1, {{"batch.micro_batch", std::to_string(in_.batch.micro_batch / 2)}},
+              [](StepInputs& in) { in.batch.micro_batch /= 2; });
+    to_.offer(o.recompute == Recompute::none, {{"training.recompute", "selective"}},
+              [](StepInputs& in) { in.options.recompute = Recompute::selective; });
+    to_.offer(o.recompute != Recompute::full, {{"training.recompute", "full"}},
+              [](StepInputs& in) { in.options.recompute = Recompute::full; });
   }
 
   /// The same GPUs otherwise: one degree halved for another.
   void layouts() {
     const ParallelLayout& l = in_.layout;
-    offer(in_.model.experts.count > 0, {{"layout.ep", std::to_string(2 * l.ep)}},
-          [](StepInputs& in) { in.layout.ep *= 2; });
+    to_.offer(in_.model.experts.count > 0, {{"layout.ep", std::to_string(2 * l.ep)}},
+              [](StepInputs& in) { in.layout.ep *= 2; });
     for (const Degree& smaller : {dp_degree, pp_degree, tp_degree, cp_degree})
-      for (const Degree& larger : {pp_degree, tp_degree, cp_degree})
-        if (std::optional<Change> change = traded(in_, smaller, larger)) all_.push_back({std::move(*change), ranks_});
+      for (const Degree& larger : {pp_degree, tp_degree, cp_degree}) to_.offer(traded(in_, smaller, larger));
   }
 
   bool fits(const StepInputs& in) const {
@@ -129,35 +114,35 @@ class Changes {
       const int middle = some + (too_many - some) / 2;
       (fits(of(s.micro_batches, each * middle)) ? some : too_many) = middle;
     }
-    offer(each * some < s.batch, {{"inference.batch", std::to_string(each * some)}},
-          [&](StepInputs& in) { in = of(s.micro_batches, each * some); });
+    to_.offer(each * some < s.batch, {{"inference.batch", std::to_string(each * some)}},
+              [&](StepInputs& in) { in = of(s.micro_batches, each * some); });
     int cut = s.micro_batches;
     for (int more = cut + 1; more <= s.batch && s.batching == Batching::at_once && !fits(of(cut, s.batch)); ++more)
       if (s.batch % more == 0) cut = more;
-    offer(cut > s.micro_batches, {{"inference.microbatches", std::to_string(cut)}},
-          [&](StepInputs& in) { in = of(cut, s.batch); });
+    to_.offer(cut > s.micro_batches, {{"inference.microbatches", std::to_string(cut)}},
+              [&](StepInputs& in) { in = of(cut, s.batch); });
   }
 
   /// Twice as many of them for a replica, and whole nodes more where the machine has too few.
   void more_gpus() {
     for (const Degree& degree : {pp_degree, tp_degree}) {
-      OnMachine twice{{{}, in_}, ranks_};
-      twice.change.in.layout.*degree.value *= 2;
-      twice.change.values.emplace_back(degree.path, std::to_string(twice.change.in.layout.*degree.value));
-      const int node = fabric_.ranks_per_node(), needed = twice.change.in.layout.world();
+      Change twice{{}, in_};
+      twice.in.layout.*degree.value *= 2;
+      twice.values.emplace_back(degree.path, std::to_string(twice.in.layout.*degree.value));
+      const int node = fabric_.ranks_per_node(), needed = twice.in.layout.world();
       if (needed > ranks_) {
         const int nodes = (needed + node - 1) / node;
         twice.ranks = nodes * node;
-        twice.change.values.emplace_back("nodes", std::to_string(nodes));
+        twice.values.emplace_back("nodes", std::to_string(nodes));
       }
-      all_.push_back(std::move(twice));
+      to_.offer(std::move(twice));
     }
   }
 
   const StepInputs& in_;
   const Fabric& fabric_;
   int ranks_;
-  std::vector<OnMachine> all_;
+  Offers to_;
 };
 
 /// A change that fits or not, and what it needs.
@@ -177,10 +162,11 @@ std::vector<Tried> tried(const StepInputs& in, const Fabric& fabric, int ranks) 
   const std::optional<MemoryUse> as_it_is = memory_of(in, fabric, ranks);
   check(as_it_is.has_value(), "what is mended is a step");
   std::vector<Tried> out;
-  for (OnMachine& one : Changes(in, fabric, ranks).all())
-    if (const std::optional<MemoryUse> use = memory_of(one.change.in, fabric, one.ranks);
-        use && use->peak() < as_it_is->peak())
-      out.push_back({std::move(one.change), one.ranks, *use});
+  for (Change& one : Changes(in, fabric, ranks).all()) {
+    const int on = one.ranks > 0 ? one.ranks : ranks;
+    const std::optional<MemoryUse> use = memory_of(one.in, fabric, on);
+    if (use && use->peak() < as_it_is->peak()) out.push_back({std::move(one), on, *use});
+  }
   return out;
 }
 

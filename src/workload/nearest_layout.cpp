@@ -146,7 +146,7 @@ StepInputs mended(const StepInputs& in) {
   }
   TrainingOptions& o = out.options;
   const TrainingOptions usual;
-  if (o.bucket < Bytes(1)) o.bucket = usual.bucket;
+  if (o.bucket && *o.bucket < Bytes(1)) o.bucket = usual.bucket;
   if (o.gradient_bytes != 2 && o.gradient_bytes != 4) o.gradient_bytes = usual.gradient_bytes;
   o.zero = std::clamp(o.zero, 0, 3);
   if (!(o.expert_imbalance >= 1)) o.expert_imbalance = 1;

@@ -42,14 +42,14 @@ std::optional<Exposed> exposed_of(const StepInputs& in, const Fabric& fabric, co
 
 class Raising {
  public:
-  explicit Raising(const StepInputs& in) : in_(in) {}
+  explicit Raising(const StepInputs& in) : in_(in), to_(in) {}
 
   std::vector<Change> of_layer() && {
     orders();
     experts();
     exchanges();
     degrees();
-    return std::move(all_);
+    return std::move(to_).all();
   }
   std::vector<Change> of_step(int ranks_per_node) && {
     orders();
@@ -60,33 +60,25 @@ class Raising {
     degrees();
     fewer_replicas();
     larger_batches();
-    return std::move(all_);
+    return std::move(to_).all();
   }
 
  private:
-  template <class Set>
-  void offer(bool possible, Values values, Set set) {
-    if (!possible) return;
-    Change change{std::move(values), in_};
-    set(change.in);
-    all_.push_back(std::move(change));
-  }
-
   void orders() {
     for (const RankOrder order : {RankOrder::tp_pp_dp, RankOrder::tp_cp_ep_dp_pp, RankOrder::dp_pp_tp})
-      offer(order != in_.layout.order, {{"layout.order", std::string(to_string(order))}},
-            [order](StepInputs& in) { in.layout.order = order; });
+      to_.offer(order != in_.layout.order, {{"layout.order", std::string(to_string(order))}},
+                [order](StepInputs& in) { in.layout.order = order; });
   }
 
   void exchanges() {
     const ContextExchange other =
         in_.layout.cp_exchange == ContextExchange::ring ? ContextExchange::ulysses : ContextExchange::ring;
-    offer(in_.layout.cp > 1, {{"layout.cp_exchange", std::string(to_string(other))}},
-          [other](StepInputs& in) { in.layout.cp_exchange = other; });
-    offer(in_.layout.cp > 1 && !in_.options.overlap_cp, {{"training.overlap_cp", "true"}},
-          [](StepInputs& in) { in.options.overlap_cp = true; });
-    offer(in_.model.experts.count > 0 && !in_.options.overlap_ep, {{"training.overlap_ep", "true"}},
-          [](StepInputs& in) { in.options.overlap_ep = true; });
+    to_.offer(in_.layout.cp > 1, {{"layout.cp_exchange", std::string(to_string(other))}},
+              [other](StepInputs& in) { in.layout.cp_exchange = other; });
+    to_.offer(in_.layout.cp > 1 && !in_.options.overlap_cp, {{"training.overlap_cp", "true"}},
+              [](StepInputs& in) { in.options.overlap_cp = true; });
+    to_.offer(in_.model.experts.count > 0 && !in_.options.overlap_ep, {{"training.overlap_ep", "true"}},
+              [](StepInputs& in) { in.options.overlap_ep = true; });
   }
 
   /// Whole experts on each rank, and fewer ranks for all of them.
@@ -98,42 +90,44 @@ class Raising {
     if (ep != l.ep) whole.emplace_back("layout.ep", std::to_string(ep));
     if (l.tp > 1 && l.order != RankOrder::tp_cp_ep_dp_pp)
       whole.emplace_back("layout.order", std::string(to_string(RankOrder::tp_cp_ep_dp_pp)));
-    offer(l.expert_tp() > 1, whole, [ep](StepInputs& in) {
+    to_.offer(l.expert_tp() > 1, whole, [ep](StepInputs& in) {
       in.layout.etp = 1;
       in.layout.ep = ep;
       if (in.layout.tp > 1) in.layout.order = RankOrder::tp_cp_ep_dp_pp;
     });
     for (int times = 2; l.ep % times == 0; times *= 2)
-      offer(true, {{"layout.ep", std::to_string(l.ep / times)}}, [times](StepInputs& in) { in.layout.ep /= times; });
+      to_.offer(true, {{"layout.ep", std::to_string(l.ep / times)}},
+                [times](StepInputs& in) { in.layout.ep /= times; });
   }
 
   /// The same GPUs as more replicas.
   void degrees() {
     for (const Degree& smaller : {tp_degree, cp_degree})
       for (int times = 2; in_.layout.*smaller.value % times == 0; times *= 2)
-        if (std::optional<Change> change = traded(in_, smaller, dp_degree, times)) all_.push_back(std::move(*change));
+        to_.offer(traded(in_, smaller, dp_degree, times));
   }
 
   void overlap() {
     const TrainingOptions& o = in_.options;
-    offer(!o.overlap_dp, {{"training.overlap_dp", "true"}}, [](StepInputs& in) { in.options.overlap_dp = true; });
-    offer(in_.layout.pp > 1 && !o.overlap_pp, {{"training.overlap_pp", "true"}},
-          [](StepInputs& in) { in.options.overlap_pp = true; });
-    offer(o.gradient_bytes > 2 && !o.communication.gradients && o.compression.method == CompressionMethod::none,
-          {{"training.communication.gradients", "bf16"}},
-          [](StepInputs& in) { in.options.communication.gradients = WireFormat::bf16; });
+    to_.offer(!o.overlap_dp, {{"training.overlap_dp", "true"}}, [](StepInputs& in) { in.options.overlap_dp = true; });
+    to_.offer(in_.layout.pp > 1 && !o.overlap_pp, {{"training.overlap_pp", "true"}},
+              [](StepInputs& in) { in.options.overlap_pp = true; });
+    to_.offer(o.gradient_bytes > 2 && !o.communication.gradients && o.compression.method == CompressionMethod::none,
+              {{"training.communication.gradients", "bf16"}},
+              [](StepInputs& in) { in.options.communication.gradients = WireFormat::bf16; });
   }
 
   /// Weights gathered and gradients reduced less often, or inside nodes.
   void sharding(int ranks_per_node) {
     const TrainingOptions& o = in_.options;
     const ParallelLayout& l = in_.layout;
-    offer(o.zero == 3 && o.reshard_after_forward, {{"training.reshard_after_forward", "false"}},
-          [](StepInputs& in) { in.options.reshard_after_forward = false; });
-    offer(o.zero == 3 && !o.no_sync, {{"training.no_sync", "true"}}, [](StepInputs& in) { in.options.no_sync = true; });
+    to_.offer(o.zero == 3 && o.reshard_after_forward, {{"training.reshard_after_forward", "false"}},
+              [](StepInputs& in) { in.options.reshard_after_forward = false; });
+    to_.offer(o.zero == 3 && !o.no_sync, {{"training.no_sync", "true"}},
+              [](StepInputs& in) { in.options.no_sync = true; });
     const int inside = std::max(1, ranks_per_node / l.tp);
-    offer(o.zero >= 2 && l.dp_shard == 0 && inside > 1 && inside < l.dp && l.dp % inside == 0,
-          {{"layout.dp_shard", std::to_string(inside)}}, [inside](StepInputs& in) { in.layout.dp_shard = inside; });
+    to_.offer(o.zero >= 2 && l.dp_shard == 0 && inside > 1 && inside < l.dp && l.dp % inside == 0,
+              {{"layout.dp_shard", std::to_string(inside)}}, [inside](StepInputs& in) { in.layout.dp_shard = inside; });
     for (int zero = 1; zero < o.zero; ++zero)
       offer_with_room({{"training.zero", std::to_string(zero)}}, [zero](StepInputs& in) { in.options.zero = zero; });
   }
@@ -141,18 +135,17 @@ class Raising {
   /// Also with what makes room for it.
   template <class Set>
   void offer_with_room(const Values& values, Set set) {
-    offer(true, values, set);
-    offer(in_.options.recompute != Recompute::full, both(values, {{"training.recompute", "full"}}),
-          [&](StepInputs& in) {
-            set(in);
-            in.options.recompute = Recompute::full;
-          });
+    to_.offer(true, values, set);
+    to_.offer(in_.options.recompute != Recompute::full, both(values, {{"training.recompute", "full"}}),
+              [&](StepInputs& in) {
+                set(in);
+                in.options.recompute = Recompute::full;
+              });
   }
 
   void fewer_replicas() {
     for (const Degree& larger : {tp_degree, pp_degree})
-      for (int times = 2; times <= 8; times *= 2)
-        if (std::optional<Change> change = traded(in_, dp_degree, larger, times)) all_.push_back(std::move(*change));
+      for (int times = 2; times <= 8; times *= 2) to_.offer(traded(in_, dp_degree, larger, times));
   }
 
   void larger_batches() {
@@ -160,13 +153,13 @@ class Raising {
       offer_with_room({{"batch.micro_batch", std::to_string(times * in_.batch.micro_batch)}},
                       [times](StepInputs& in) { in.batch.micro_batch *= times; });
     for (int times = 2; times <= 8; times *= 2)
-      offer(in_.batch.global_batch <= std::numeric_limits<int>::max() / times,
-            {{"batch.global_batch", std::to_string(std::int64_t{times} * in_.batch.global_batch)}},
-            [times](StepInputs& in) { in.batch.global_batch *= times; });
+      to_.offer(in_.batch.global_batch <= std::numeric_limits<int>::max() / times,
+                {{"batch.global_batch", std::to_string(std::int64_t{times} * in_.batch.global_batch)}},
+                [times](StepInputs& in) { in.batch.global_batch *= times; });
   }
 
   const StepInputs& in_;
-  std::vector<Change> all_;
+  Offers to_;
 };
 
 /// Those that can be, and fit the memory where the step itself does.

@@ -85,11 +85,11 @@ std::optional<std::string> exposed_warning(const StepInputs& in, const Fabric& f
 
 /// The default bucket is one for gradients of a usual size.
 std::optional<std::string> larger_buckets(const StepInputs& in) {
-  const double gradients = largest_gradients(in);
-  const double size = bucket_of(in, gradients), asked = static_cast<double>(in.options.bucket.value());
-  if (in.options.zero == 3 || !exchanges_gradients(in) || size == asked) return {};
+  const double gradients = largest_gradients(in), size = bucket_of(in, gradients);
+  const bool is_usual = in.options.bucket || size == static_cast<double>(default_bucket.value());
+  if (in.options.zero == 3 || !exchanges_gradients(in) || is_usual) return {};
   return "gradient buckets of " + format_bytes(Volume(size)) + " are taken: training.bucket, by default " +
-         format_bytes(in.options.bucket) + ", would cut " + format_bytes(Volume(gradients)) +
+         format_bytes(default_bucket) + ", would cut " + format_bytes(Volume(gradients)) +
          " of gradients into more than " + std::to_string(most_buckets) + " pieces";
 }
 

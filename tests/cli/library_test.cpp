@@ -49,6 +49,26 @@ TEST_CASE("NCCL is what people run where the GPUs are NVIDIA's, the textbook eve
   CHECK(library_of("collective all_reduce --topology dgx-h100 --size 1MiB --set gpu.model=MI300X") == "ideal");
 }
 
+TEST_CASE("sizes whose messages over the host's bridge take the time are said, and no others") {
+  const auto warned = [](const std::string& words) {
+    const Called called = call("collective all_reduce --method estimate " + words);
+    REQUIRE(called.exit == 0);
+    const std::size_t at = called.err.find(": messages over the host's bridge take the time");
+    const std::string begin = "command line: warning: ";
+    if (at == std::string::npos) return std::string();
+    const std::size_t from = called.err.rfind(begin, at) + begin.size();
+    return called.err.substr(from, at - from);
+  };
+  // One NIC of 100 Gb/s behind the sockets of a node: 256 MiB take its line rate.
+  CHECK(warned("--topology aws-p3dn --nodes 4 --size 8:256MiB:x32") == "8 B, 256 B, 8 KiB, 256 KiB");
+  CHECK(warned("--topology aws-p3dn --nodes 4 --size 256MiB").empty());
+  // Nothing leaves one node, and NICs beside their GPUs have no bridge between.
+  CHECK(warned("--topology aws-p3dn --nodes 1 --size 8:256MiB:x32").empty());
+  CHECK(warned("--topology dgx-h100 --nodes 4 --size 8:256MiB:x32").empty());
+  // The same where GPUDirect RDMA is off: NCCL's messages pass the host then.
+  CHECK_FALSE(warned("--topology dgx-h100 --nodes 4 --size 8:256MiB:x32 --env NCCL_NET_GDR_LEVEL=LOC").empty());
+}
+
 TEST_CASE("sizes whose simulation NCCL's pick lacks are said and left open, the others have their times") {
   // NVLS has 16 channels of loops of 8 heads x 128 KiB, of which two million, 2^21, are 2 TiB.
   const std::string simulate = "collective all_reduce --topology dgx-h100 --method simulate --format json ";

@@ -345,9 +345,48 @@ TEST_CASE("progress of a validation and of a fit is shown on a terminal after a 
   };
   CHECK(shows("validate --library ideal", "/189 scoring tables ("));
   CHECK(shows("calibrate --library ideal", "fitting "));
+  CHECK(shows("validate --leave-one-out --library ideal", "fitting to the others of "));
+  CHECK(shows("validate --training --method simulate", " forecasting training steps ("));
+  CHECK(shows("validate --inference", " forecasting servers ("));
   const std::string one =
       " --measured " + std::string(COLLCAST_SOURCE_DIR) + "/validation/data/nccl-tests/dgx2-1x12-broadcast.csv";
   CHECK(run_shell("collcast validate --library ideal" + one, here).err.find("scoring") == std::string::npos);
+}
+
+TEST_CASE("topology check and import read standard input, and name places in it") {
+  const Folder folder;
+  const std::string data = std::string(COLLCAST_SOURCE_DIR) + "/tests/exchange/data/made-8xa100-4nic-topo.txt";
+  const std::string like = " --like aws-p4d --nic-rate 100Gb/s";
+  const Outcome of_file = run_shell("collcast topology import " + data + like + " --name mine", folder.path());
+  const Outcome piped = run_shell("collcast topology import - --name mine" + like + " < " + data, folder.path());
+  REQUIRE(piped.exit == 0);
+  // The same machine; where it is from is all that differs.
+  std::string expected = of_file.out;
+  const std::string name = "made-8xa100-4nic-topo.txt";
+  for (auto at = expected.find(name); at != std::string::npos; at = expected.find(name, at))
+    expected.replace(at, name.size(), "standard input");
+  CHECK(piped.out == expected);
+  const Outcome checked =
+      run_shell("collcast topology import - " + like + " < " + data + " | collcast topology check -", folder.path());
+  INFO(checked.err);
+  CHECK(checked.exit == 0);
+  CHECK(checked.out.find("machine") != std::string::npos);
+  CHECK(checked.err.empty());
+  // What a machine extends is found, as from the present folder.
+  const std::string machine = "schema: collcast.topology.v1\\nname: mine\\nextends: dgx-h100\\n";
+  CHECK(run_shell("printf '" + machine + "' | collcast topology check -", folder.path()).exit == 0);
+  const Outcome wrong = run_shell("printf '" + machine + "nonsense: 1\\n' | collcast topology check -", folder.path());
+  CHECK(wrong.exit == 2);
+  CHECK(wrong.err.find("-:4:1: error: unknown key 'nonsense'") != std::string::npos);
+  const Outcome foreign =
+      run_shell("printf '<system version=\"1\">\\n<cpu' | collcast topology import -" + like, folder.path());
+  CHECK(foreign.exit == 2);
+  CHECK(foreign.err.find("standard input:2:") != std::string::npos);
+  for (const std::string command : {"check -", "show -", "import - --like aws-p4d"}) {
+    const Outcome empty = run_shell("collcast topology " + command + " < /dev/null", folder.path());
+    CHECK(empty.exit == 2);
+    CHECK(empty.err.find("standard input is empty") != std::string::npos);
+  }
 }
 
 TEST_CASE("--why without a layout is a slip") {

@@ -142,8 +142,9 @@ TEST_CASE("context parallelism is searched where it is asked for, and takes its 
     CHECK(l.memory.peak() == r.memory.peak());
   }
   CHECK(seen == std::set<int>{1, 2, 4});
-  CHECK(std::ranges::any_of(p.rejected,
-                            [](const Rejection& r) { return r.reason == planner::degrees_with_cp_do_not_divide; }));
+  CHECK(std::ranges::any_of(p.rejected, [](const Rejection& r) {
+    return r.reason == to_string(ObjectionKind::degrees_with_cp_do_not_divide);
+  }));
   CHECK(planner::objections(in, {1, 1, 1, 1, false, Recompute::none, 0, 1, 3}, 8) ==
         std::vector<std::string>{"tp 1 x pp 1 x cp 3 does not divide the 16 GPUs"});
   // A scenario that has it makes the search try all.
@@ -209,16 +210,16 @@ TEST_CASE("each reason of a rejection is one that a single layout gives") {
   const MemoryUse use = stage_memory(step, 0, 8);
   REQUIRE(use.state() < use.allocated() - Bytes(1));
   CHECK(planner::objections(small(use.allocated().value() - 1), large, 8) ==
-        std::vector<std::string>{planner::activations_do_not_fit});
+        std::vector<std::string>{to_string(ObjectionKind::activations_do_not_fit)});
   CHECK(planner::objections(small(use.allocated().value()), large, 8) ==
-        std::vector<std::string>{planner::runtime_does_not_fit});
+        std::vector<std::string>{to_string(ObjectionKind::runtime_does_not_fit)});
   CHECK(planner::objections(small(use.peak().value() - 1), large, 8) ==
-        std::vector<std::string>{planner::runtime_does_not_fit});
+        std::vector<std::string>{to_string(ObjectionKind::runtime_does_not_fit)});
   CHECK(planner::objections(small(use.peak().value()), large, 8).empty());
   CHECK(planner::objections(in, {3, 1, 5, 1, false, Recompute::none, 0}, 8) ==
         std::vector<std::string>{"tp 3 x pp 1 does not divide the 16 GPUs; nearest that does: tp 2 or 4"});
   CHECK(planner::objections(in, {8, 1, 2, 3, false, Recompute::none, 0}, 8) ==
-        std::vector<std::string>{planner::batch_does_not_divide});
+        std::vector<std::string>{to_string(ObjectionKind::batch_does_not_divide)});
   CHECK(planner::objections(in, p.ranked.front().choice, 8).empty());
 }
 
@@ -280,7 +281,7 @@ TEST_CASE("memory is asked before the number of gradient buckets, which then rul
   };
   // Gradients of hundreds of MB in buckets of 1 KiB are far more than 10000.
   const std::set<std::string> both = reasons(1'000'000, 1024), few = reasons(80'000'000'000, 1024);
-  CHECK(both == std::set<std::string>{planner::state_does_not_fit});
+  CHECK(both == std::set<std::string>{to_string(ObjectionKind::state_does_not_fit)});
   REQUIRE(few.size() == 1);
   CHECK(few.begin()->find("into more than 10000 pieces") != std::string::npos);
   CHECK(reasons(80'000'000'000, 100'000'000).empty());
@@ -353,7 +354,7 @@ TEST_CASE("a space keeps to its values, and a value given twice counts once") {
   CHECK(p.feasible == 2);
   CHECK(p.evaluated == 4);
   REQUIRE(p.rejected.size() == 1);
-  CHECK(p.rejected[0].reason == planner::batch_does_not_divide);
+  CHECK(p.rejected[0].reason == to_string(ObjectionKind::batch_does_not_divide));
   for (const PlannedLayout& l : p.ranked)
     CHECK((l.choice.pp == 2 && l.choice.micro_batch == 1 && l.choice.sequence_parallel && l.choice.zero == 1 &&
            l.choice.recompute == Recompute::full));
@@ -362,7 +363,7 @@ TEST_CASE("a space keeps to its values, and a value given twice counts once") {
   for (const PlannedLayout& l : planned(in, fabric).ranked) CHECK(l.choice.dp == 4);
   in.space = {};
   in.space.tp = {3};
-  CHECK(planned(in, fabric).rejected[0].reason == planner::degrees_do_not_divide);
+  CHECK(planned(in, fabric).rejected[0].reason == to_string(ObjectionKind::degrees_do_not_divide));
 }
 
 TEST_CASE("degrees whose product is not the GPUs are counted, where all were named or nothing else is left") {
@@ -383,17 +384,19 @@ TEST_CASE("degrees whose product is not the GPUs are counted, where all were nam
   in.space.tp = {8};
   in.space.pp = {8};
   in.space.dp = {8};
-  CHECK(reasons() == Reasons{{planner::degrees_are_not_gpus, 1}});  // 512, and 8 x 8 divides no 16 either
+  CHECK(reasons() ==
+        Reasons{{to_string(ObjectionKind::degrees_are_not_gpus), 1}});  // 512, and 8 x 8 divides no 16 either
   in.space.tp = {2, 4};
   in.space.pp = {2};
   in.space.dp = {4, 8};
-  CHECK(reasons() == Reasons{{planner::degrees_are_not_gpus, 3}});  // of 2x2x8, 4x2x4 and 4x2x8; 2x2x4 runs
+  CHECK(reasons() ==
+        Reasons{{to_string(ObjectionKind::degrees_are_not_gpus), 3}});  // of 2x2x8, 4x2x4 and 4x2x8; 2x2x4 runs
   in.space.tp = {};
   in.space.pp = {};
   in.space.dp = {5};
   const Reasons none = reasons();
   REQUIRE(none.size() == 1);
-  CHECK(none[0].first == planner::degrees_are_not_gpus);
+  CHECK(none[0].first == to_string(ObjectionKind::degrees_are_not_gpus));
 }
 
 TEST_CASE("the best are simulated, come first, and keep their closed form beside it") {

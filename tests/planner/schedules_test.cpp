@@ -56,6 +56,29 @@ TEST_CASE("a V stays one in the search, and layouts that it cannot halve are rej
         std::vector<std::string>{"schedule zb-v has two chunks on each stage; 2 x pp 4 does not divide layers 12"});
 }
 
+TEST_CASE("a batch of millions is no reason against a plan whose schedule is gone through turn by turn") {
+  PlanInputs in = small(80'000'000'000);
+  in.base.layout.schedule = PipelineSchedule::zb_h1;
+  // 3 turns of each micro-batch on each stage. One GPU: 3 x 2^24 = 50 M turns. 16 replicas: 3 x 2^20 = 3.1 M each; 8 of
+  // two stages: 3 x 2^21 x 2 = 12.6 M, of 64 samples at once a 64th. The limit is 10 M.
+  in.base.batch.global_batch = 1 << 24;
+  in.space.tp = {1};
+  in.space.pp = {1, 2};
+  in.space.micro_batch = {1, 64};
+  in.space.recompute = {Recompute::full};
+  in.space.zero = {0};
+  const PlanResult p = planned(in, cluster(2));
+  CHECK(p.evaluated == 4);
+  CHECK(p.feasible == 3);
+  REQUIRE(p.rejected.size() == 1);
+  CHECK(p.rejected[0].kind == ObjectionKind::misfit);
+  CHECK_THAT(p.rejected[0].reason,
+             Catch::Contains("global_batch 16777216 makes more than 10000000 turns of 3 x micro-batches x pp 2"));
+  // What is wrong with the batch by itself still is.
+  in.base.batch.global_batch = 0;
+  CHECK_FALSE(plan(in, cluster(2), {1, 0}, here));
+}
+
 TEST_CASE("DualPipe is searched over pairs of stages, and an odd number of micro-batches has its reason") {
   const Fabric fabric = cluster(2);
   PlanInputs in = small(80'000'000'000);
@@ -83,8 +106,8 @@ TEST_CASE("DualPipe is searched over pairs of stages, and an odd number of micro
   CHECK(p.feasible == feasible);
   std::map<std::string, std::int64_t> reasons;
   for (const Rejection& r : p.rejected) reasons[r.reason] = r.count;
-  CHECK(reasons == std::map<std::string, std::int64_t>{{planner::half_from_either_end, 1},
-                                                       {planner::batch_does_not_divide, 1},
+  CHECK(reasons == std::map<std::string, std::int64_t>{{to_string(ObjectionKind::half_from_either_end), 1},
+                                                       {to_string(ObjectionKind::batch_does_not_divide), 1},
                                                        {"schedule dualpipe has pairs of pipeline stages; pp is 1", 1}});
 }
 
@@ -109,7 +132,7 @@ TEST_CASE("chunks are searched: the plan of interleaved stages is what forecasti
         put(choice, step);
         const int m = step.batch.micro_batches(step.layout);
         if (vpp > 1 && m % pp != 0) {
-          ++reasons[planner::micro_batches_go_round];
+          ++reasons[to_string(ObjectionKind::micro_batches_go_round)];
           continue;
         }
         REQUIRE(check_step(step, 16, here).empty());
@@ -134,7 +157,7 @@ TEST_CASE("chunks are searched: the plan of interleaved stages is what forecasti
   in.space.vpp = {2};
   in.space.pp = {4};
   in.space.micro_batch = {16};
-  CHECK(planned(in, fabric).rejected.front().reason == planner::micro_batches_go_round);
+  CHECK(planned(in, fabric).rejected.front().reason == to_string(ObjectionKind::micro_batches_go_round));
 }
 
 TEST_CASE("without an interleaved schedule chunks are tried only if asked for, and never with GPipe") {

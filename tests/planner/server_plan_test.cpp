@@ -245,12 +245,12 @@ TEST_CASE("reasons say which part of a server's memory is too much") {
   PlanInputs in = server();
   // Weights of one GPU are 0.4 GB, CUDA takes 1.6 GB.
   in.base.gpu.memory = Bytes(300'000'000);
-  CHECK(count_of(planned(in, fabric), planner::weights_do_not_fit) > 0);
+  CHECK(count_of(planned(in, fabric), to_string(ObjectionKind::weights_do_not_fit)) > 0);
   in = server({2'000, 2'000, 32, 1, 2}, 6'000'000'000);
-  CHECK(count_of(planned(in, fabric), planner::cache_does_not_fit) > 0);
+  CHECK(count_of(planned(in, fabric), to_string(ObjectionKind::cache_does_not_fit)) > 0);
   in = server({64, 4'000, 2, 1, 1}, 6'000'000'000);
   const PlanResult p = planned(in, fabric);
-  CHECK(count_of(p, planner::passes_do_not_fit) > 0);
+  CHECK(count_of(p, to_string(ObjectionKind::passes_do_not_fit)) > 0);
   REQUIRE(p.smallest.has_value());
   CHECK_FALSE(p.smallest->memory.fits());
 }
@@ -330,7 +330,7 @@ TEST_CASE("a server's layout stands beside the best with the reasons, whatever i
   q = {};
   q.batch = 30;
   q.micro_batch = 4;
-  CHECK(ask(q).asked.objections == std::vector<std::string>{planner::server_batch_does_not_divide});
+  CHECK(ask(q).asked.objections == std::vector<std::string>{to_string(ObjectionKind::server_batch_does_not_divide)});
   q = {};
   q.batch = 2'000;
   CHECK_FALSE(ask(q).asked.objections.empty());
@@ -348,6 +348,6 @@ TEST_CASE("degrees of a server that are not the GPUs are rejected as those of tr
   in.space.pp = {1};
   in.space.dp = {8, 4};
   const PlanResult p = planned(in, fabric);
-  CHECK(count_of(p, planner::degrees_are_not_gpus) == 3);  // 2 x 4, 3 x 8, 3 x 4
+  CHECK(count_of(p, to_string(ObjectionKind::degrees_are_not_gpus)) == 3);  // 2 x 4, 3 x 8, 3 x 4
   for (const PlannedLayout& l : p.ranked) CHECK((l.choice.tp == 2 && l.choice.dp == 8));
 }

@@ -63,4 +63,24 @@ inline std::string once_rows_come(const std::string& table, const std::string& w
   return "i=0; while [ ! -s " + table + " ] && [ $i -lt 200 ]; do sleep 0.05; i=$((i+1)); done; " + what;
 }
 
+/// Of the ranks that `set --` named kills the second: says how many there are, then the exit and after how many
+/// seconds.
+inline const std::string kill_second =
+    "echo $#; start=$(date +%s); kill -9 $2; wait $main; echo $? $(( $(date +%s) - start ))\n";
+
+/// Of a measurement of three ranks into t.csv that lost one by that: it ended soon, with exit 1, and what was finished
+/// is kept, marked as partial. `said` is of the shell; gives what the measurement said, which it wrote to err.
+inline std::string check_lost_rank(const std::string& said, const Folder& folder) {
+  const auto all = lines(said);
+  REQUIRE(all.size() == 2);
+  CHECK(all[0] == "3");
+  CHECK(all[1].substr(0, 2) == "1 ");
+  CHECK(std::stoi(all[1].substr(2)) <= 5);
+  check_table(folder.read("t.csv"), 3);
+  CHECK(keys(folder.read("t.yaml")).at("complete") == "false");
+  const std::string err = folder.read("err");
+  CHECK(err.find("finished: ") != std::string::npos);
+  return err;
+}
+
 }  // namespace collcast::test

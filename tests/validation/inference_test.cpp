@@ -171,7 +171,7 @@ TEST_CASE("what cannot be expressed is listed with its reason") {
   REQUIRE(report.rows.size() == 1);
   CHECK(report.rows[0].topology == "dgx-h100");
   REQUIRE(report.unscored.size() == 3);
-  CHECK(report.unscored[0].why == "no machine with a kernel table has the GPU 'mi300x'");
+  CHECK(report.unscored[0].why == "no machine has the GPU 'mi300x'");
   CHECK(report.unscored[1].why.find("pp 2 is not modelled with batching continuous") == 0);
   CHECK(report.unscored[2].why == "no time that can be compared is stated");
 }

@@ -60,7 +60,28 @@ TEST_CASE("a row is put on the machine of its GPU, with the network that it stat
   CHECK(slow->machine.gpu.model == "A100-SXM4-80GB");
 
   row.gpu = "TPUv3";
-  CHECK(why_not(row) == "no machine with a kernel table has the GPU 'TPUv3'");
+  CHECK(why_not(row) == "no machine has the GPU 'TPUv3'");
+}
+
+TEST_CASE("a GPU without a kernel table has the one that stands in, and the row says so") {
+  TrainingRow row = gpt_row();
+  row.gpu = "V100-SXM3-32GB";
+  row.gpus_per_node = 16;
+  const Result<TrainingPlace> place = training_machines().place(row);
+  REQUIRE(place.ok());
+  CHECK(place->machine.name == "dgx2-v100");
+  CHECK_FALSE(place->measured);
+  CHECK_THAT(place->remark, Catch::Contains("kernels were not measured on V100-SXM3-32GB: the table 'data-sheet'"));
+  // Beside measured machines those without a table are for no row that has one, however like they are.
+  for (const char* gpu : {"A100-SXM4-80GB", "H100-SXM5-80GB", "H200-SXM-141GB", "B200"}) {
+    row.gpu = gpu;
+    for (const int per_node : {4, 8, 16}) {
+      row.gpus_per_node = per_node;
+      const Result<TrainingPlace> known = training_machines().place(row);
+      REQUIRE(known.ok());
+      CHECK(known->measured);
+    }
+  }
 }
 
 TEST_CASE("a row's words are a step's inputs") {

@@ -75,7 +75,11 @@ class Places {
     TrainingRow row;
     row.gpu = system;
     row.gpus = 1;
-    return seen_.emplace(system, machines_.place(row)).first->second;
+    Result<TrainingPlace> place = machines_.place(row);
+    // What stands in for a kernel table has no products of that GPU.
+    if (!place || !place->measured)
+      place = Diagnostic{{}, fmt::format("no machine with a kernel table has the GPU '{}'", printable(system)), {}};
+    return seen_.emplace(system, std::move(place)).first->second;
   }
 
  private:

@@ -136,15 +136,7 @@ ValidateReport validate(const std::vector<MeasuredTable>& tables, Machines& mach
   const auto is_over = [&] { return goes_on && !goes_on(); };
   ValidateReport out;
   out.statistic = to_string(statistic);
-  std::mutex telling;
-  std::size_t done = 0;
-  const auto tell_of = [&](std::size_t more) {
-    if (!tell) return;
-    const std::lock_guard lock(telling);
-    done += more;
-    tell("scoring tables", done, tables.size());
-  };
-  tell_of(0);
+  PieceCount pieces(tell, "scoring tables", tables.size());
   std::vector<Result<PlacedTable>> places;
   places.reserve(tables.size());
   for (const MeasuredTable& table : tables) {
@@ -157,7 +149,7 @@ ValidateReport validate(const std::vector<MeasuredTable>& tables, Machines& mach
                       if (places[i]) scored[i] = score(*places[i], predict, statistic, goes_on);
                       // What failed may have failed by that.
                       if (scored[i] && !*scored[i] && is_over()) scored[i].reset();
-                      tell_of(1);
+                      pieces.step();
                     }),
                     tbb::simple_partitioner());
   Remarks remarks, overlay_remarks;

@@ -25,6 +25,7 @@
 #include <string_view>
 #include <vector>
 
+#include "collcast/planner/objection.hpp"
 #include "collcast/workload/faulty_step.hpp"
 #include "collcast/workload/gates.hpp"
 #include "collcast/workload/search.hpp"
@@ -105,9 +106,25 @@ struct NearestToLimits {
   double excess = 1;
 };
 
+/// What would make a layout fit where none does.
+enum class NearMissKind {
+  all_values,  ///< of what the search was kept to: a search of all
+  zero,        ///< ZeRO-2 or 3, which are looked at only where they are asked for
+  more_gpus    ///< twice as many, or 4, 8 ... 64 times: the fewest of these
+};
+std::string_view to_string(NearMissKind);
+/// The layout that then needs the least.
+struct NearMiss {
+  NearMissKind kind;
+  int gpus = 0;
+  LayoutChoice choice;
+  MemoryUse memory;
+};
+
 struct Rejection {
-  std::string reason;
+  std::string reason;  ///< in words
   std::int64_t count = 0;
+  ObjectionKind kind;  ///< of reason
 };
 
 /// Layouts of the best that could not be simulated, and keep their closed form.
@@ -127,6 +144,7 @@ struct PlanResult {
   std::vector<Rejection> rejected;  ///< most frequent first
   std::optional<SmallestRejected> smallest;
   std::optional<NearestToLimits> nearest = {};
+  std::vector<NearMiss> near_misses = {};  ///< where memory lets no layout fit
   std::optional<Unsimulated> unsimulated;  ///< none where all were, or nothing but the end of the search kept them
   bool partial = false;                    ///< stopped before the end
   bool all_seen = true;  ///< every layout was looked at; if partial, then the best were not all simulated

@@ -71,7 +71,7 @@ struct UnscoredTable {
   std::string id, why, hint;
 };
 
-/// "all_reduce.large=8%": a limit on the median error of healthy tables.
+/// "all_reduce.large=8%": a limit on the median error of sound tables, those that no source calls broken.
 struct Budget {
   std::string collective;  ///< empty: all
   Band band = Band::large;
@@ -111,7 +111,7 @@ struct ValidateReport {
 enum class NodeCount { any, one, several };
 std::string_view to_string(NodeCount);
 
-/// Over the rows of all tables of a collective (empty: of all) that are healthy, or that are not.
+/// Over the rows of all tables of a collective (empty: of all) that are sound, or that a source calls broken.
 struct SummaryRow {
   std::string collective;  ///< empty: all
   bool healthy = true;     ///< not called broken by the source
@@ -128,7 +128,7 @@ std::vector<SummaryRow> summary_by_nodes(const ValidateReport&);
 std::vector<SummaryRow> summary_of_sound(const ValidateReport&);
 /// Both apart.
 std::vector<SummaryRow> summary_by_collective_and_nodes(const ValidateReport&);
-/// The budgets against healthy tables.
+/// The budgets against sound tables.
 std::vector<BudgetOutcome> outcomes(const ValidateReport&, const std::vector<Budget>&);
 std::string budget_text(const BudgetOutcome&);
 

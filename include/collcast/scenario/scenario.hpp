@@ -50,6 +50,9 @@ struct SearchPath {
 
 Result<TopologySpec> parse_topology(std::string_view text, std::string_view file_name,
                                     const std::vector<Override>& overrides = {});
+/// Follows `extends:` as from the present folder.
+Result<TopologySpec> parse_topology(std::string_view text, std::string_view file_name, const SearchPath&,
+                                    const std::vector<Override>& overrides);
 /// A shipped name or a file; follows `extends:`.
 Result<TopologySpec> load_topology(const std::string& name_or_file, const SearchPath&,
                                    const std::vector<Override>& overrides = {});
@@ -65,6 +68,10 @@ Result<KernelModel> parse_kernels(std::string_view text, std::string_view file_n
 Result<KernelModel> load_kernels(const std::string& name, const SearchPath&);
 /// The table that a machine names, which may stand beside it; errors are at the key that names it.
 Result<KernelModel> load_kernels(const TopologySpec&, const SearchPath&);
+/// The table that stands in where nothing was measured on a GPU; errors are at `asked_by`.
+Result<KernelModel> stand_in_kernels(const SearchPath&, const Location& asked_by);
+/// "the table 'data-sheet' stands in, medians of ...".
+std::string stand_in_text();
 
 /// Hugging Face config.json of Llama, Mistral, Qwen2, Qwen3, GPT-2, GPT-NeoX; others are named, with what is missing.
 Result<TransformerConfig> parse_hf_config(std::string_view text, std::string_view file_name);

@@ -11,6 +11,7 @@
 #include "collcast/evaluate/evaluate.hpp"
 #include "collcast/report/training_document.hpp"
 #include "collcast/scenario/scenario.hpp"
+#include "collcast/validation/telling.hpp"
 #include "collcast/validation/training_table.hpp"
 #include "collcast/workload/step.hpp"
 
@@ -21,13 +22,15 @@ namespace collcast {
 struct TrainingPlace {
   TopologySpec machine;
   KernelModel kernels;
+  bool measured = true;  ///< kernels are of its GPU, not what stands in for them
   int nodes = 1;
   std::string remark;  ///< what of it is assumed; empty: nothing
 };
 
 class TrainingMachines {
  public:
-  /// Machines with GPUs that have a kernel table; `only` if one was asked for, for all rows.
+  /// Machines with GPUs; a single one is for all rows. Those without a kernel table have the one that stands in, and
+  /// are for rows that no other machine is like.
   static Result<TrainingMachines> load(const std::vector<TopologySpec>& machines, const SearchPath&);
   /// Or why there is none.
   Result<TrainingPlace> place(const TrainingRow&) const;
@@ -36,6 +39,7 @@ class TrainingMachines {
   struct Known {
     TopologySpec spec;
     KernelModel kernels;
+    bool measured = true;  ///< the table is of its GPU
   };
   std::vector<Known> known_;
   bool only_one_ = false;
@@ -85,7 +89,7 @@ struct TrainingQuestion {
 /// Every row scored, or listed with the reason why not. The same bytes whatever the number of threads, unless
 /// `goes_on`, which they all ask, ends it: rows that there was no time for are counted.
 TrainingReport validate_training(const TrainingTables&, const TrainingMachines&, const TrainingQuestion&,
-                                 const GoesOn& goes_on = {});
+                                 const Telling& tell = {}, const GoesOn& goes_on = {});
 
 /// Puts into each row the forecast times one scale per source, GPU and precision, fitted to the others of them: never
 /// to rows of the same configuration. A row that has no others keeps none.

@@ -8,6 +8,7 @@
 #include "collcast/evaluate/evaluate.hpp"
 #include "collcast/report/validate_document.hpp"
 #include "collcast/validation/machines.hpp"
+#include "collcast/validation/telling.hpp"
 
 namespace collcast {
 
@@ -37,9 +38,6 @@ std::string statistic_remark(const MeasuredTable&, Statistic);
 /// Of tables that were scored against library nccl: where to look first in those that are far slower than their
 /// forecast.
 void find_faults(ValidateReport&, const std::vector<MeasuredTable>&, Machines&);
-
-/// How far long work has come: first with 0 of its pieces done, then with more; one call at a time, from any thread.
-using Telling = std::function<void(std::string_view what, std::size_t done, std::size_t total)>;
 
 /// Every table scored, or listed with the reason why not; those that `goes_on` leaves no time for are counted. It is
 /// asked by several threads, and once it has said no it stays with that.

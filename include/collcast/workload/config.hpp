@@ -282,6 +282,10 @@ struct LowRankAdapters {
   std::vector<AdapterModule> target_modules = adapter_modules();
 };
 
+/// Of gradients, where no other size is asked for: as large as a usual model's need it, and larger where those of a
+/// rank would be cut into too many.
+inline constexpr Bytes default_bucket{40'000'000};
+
 struct TrainingOptions {
   std::string precision = "bf16";                   ///< of GEMMs and activations: a key of GpuSpec::peak
   int bf16_first_layers = 0, bf16_last_layers = 0;  ///< of fp8 and fp4: so many layers are computed in bf16
@@ -297,8 +301,8 @@ struct TrainingOptions {
   bool fuse_loss = true;              ///< the loss reads logits three times; else it is kernels of one operation each
   bool fuse_accumulation = true;  ///< products of weight gradients add to what is summed up; else kernels behind them
   bool overlap_dp = true;         ///< gradient buckets under the last backward, ZeRO-3's gathers beside computing
-  Bytes bucket{40'000'000};       ///< gradient bucket size
-  bool overlap_pp = true;         ///< asynchronous pipeline transfers
+  std::optional<Bytes> bucket = {};  ///< gradient bucket size, used as it is; nothing: default_bucket, or more
+  bool overlap_pp = true;            ///< asynchronous pipeline transfers
   TpOverlap overlap_tp = TpOverlap::none;
   Seconds launch{};  ///< between the host's kernel launches; 0: CUDA graphs, or a host that keeps up
   std::optional<Seconds> launch_backward = {};  ///< between those of gradients' kernels; nothing: as `launch`

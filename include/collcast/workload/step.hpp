@@ -47,6 +47,13 @@ struct StepInputs {
 /// precision the GPU lacks), each with the nearest value that works. `origins` knows the values by their paths in a
 /// scenario: "layout.tp", "model.heads", "batch.global_batch", "training.precision", "nodes", "topology".
 Diagnostics check_step(const StepInputs&, int ranks_available, const Origins& origins);
+/// One thing of these: which value is the one to change, by its path, and what is said of it.
+struct StepMisfit {
+  std::string blamed;
+  Diagnostic said;
+};
+/// The same, each with its value: two combinations have the same fault where they blame the same one.
+std::vector<StepMisfit> step_misfits(const StepInputs&, int ranks_available, const Origins& origins);
 
 /// cached_attention: over kept keys and values, at the rate at which kernels that are bound by memory stream them.
 enum class OperationKind {

@@ -132,17 +132,19 @@ InferenceDeviation deviation(const Job& job) {
 
 InferenceReport validate_inference(const InferenceTables& tables, const ServedModels& models,
                                    const TrainingMachines& machines, const CollectivePolicy& collectives,
-                                   const GoesOn& goes_on) {
+                                   const Telling& tell, const GoesOn& goes_on) {
   InferenceReport out;
   out.library = to_string(collectives.library);
   Fabrics fabrics;
   std::vector<Job> jobs;
   jobs.reserve(tables.rows.size());
   for (const InferenceRow& row : tables.rows) jobs.push_back(prepared(row, models, machines, fabrics));
+  PieceCount pieces(tell, "forecasting servers", jobs.size());
   // Each job writes its own place, so the report does not depend on the threads.
   tbb::parallel_for(std::size_t{0}, jobs.size(), LoopOrder([&](std::size_t i) {
                       jobs[i].reached = !goes_on || goes_on();
                       if (jobs[i].reached && jobs[i].why.empty()) forecast(jobs[i], collectives);
+                      pieces.step();
                     }));
   std::map<std::string, ScoringMachine> used;
   for (const Job& job : jobs) {

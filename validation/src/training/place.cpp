@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "collcast/validation/training.hpp"
 #include "gpu_name.hpp"
@@ -100,14 +101,14 @@ Result<TrainingMachines> TrainingMachines::load(const std::vector<TopologySpec>&
   out.only_one_ = machines.size() == 1;
   Diagnostics errors;
   for (const TopologySpec& spec : machines) {
-    if (spec.gpu.kernels.empty()) {
+    const bool measured = !spec.gpu.kernels.empty();
+    if (!measured && spec.gpu.model.empty()) {
       if (!out.only_one_) continue;
-      return Diagnostic{spec.where, fmt::format("'{}' has no kernel table", spec.name),
-                        "expected gpu.kernels, a file of topologies/kernels"};
+      return Diagnostic{spec.where, fmt::format("'{}' describes no GPU", spec.name), "expected gpu, with its figures"};
     }
-    Result<KernelModel> kernels = load_kernels(spec, search);
+    Result<KernelModel> kernels = measured ? load_kernels(spec, search) : stand_in_kernels(search, spec.where);
     if (kernels)
-      out.known_.push_back({spec, std::move(kernels).value()});
+      out.known_.push_back({spec, std::move(kernels).value(), measured});
     else
       append(errors, kernels.errors());
   }
@@ -118,20 +119,24 @@ Result<TrainingMachines> TrainingMachines::load(const std::vector<TopologySpec>&
 Result<TrainingPlace> TrainingMachines::place(const TrainingRow& row) const {
   if (!row.gpus) return cannot("gpus is not stated");
   const Known* best = only_one_ ? &known_.front() : nullptr;
-  int most = -1;
+  // What was measured goes before what is likest.
+  std::pair<bool, int> most{false, -1};
   for (const Known& known : known_) {
     if (only_one_) break;
     const std::optional<int> score = likeness(known.spec, row);
-    if (!score || *score <= most) continue;
-    most = *score;
+    if (!score || std::pair(known.measured, *score) <= most) continue;
+    most = {known.measured, *score};
     best = &known;
   }
-  if (best == nullptr)
-    return cannot(fmt::format("no machine with a kernel table has the GPU '{}'", printable(row.gpu)));
-  TrainingPlace out{best->spec, best->kernels, 1, {}};
-  out.remark = adapt_network(out.machine, row);
-  if (const std::string racks = adapt_racks(out.machine, row); !racks.empty())
-    out.remark += (out.remark.empty() ? "" : "; ") + racks;
+  if (best == nullptr) return cannot(fmt::format("no machine has the GPU '{}'", printable(row.gpu)));
+  TrainingPlace out{best->spec, best->kernels, best->measured, 1, {}};
+  std::vector<std::string> remarks;
+  if (!best->measured)
+    remarks.push_back(fmt::format("kernels were not measured on {}: {}", best->spec.gpu.model, stand_in_text()));
+  remarks.push_back(adapt_network(out.machine, row));
+  remarks.push_back(adapt_racks(out.machine, row));
+  std::erase(remarks, std::string());
+  out.remark = fmt::format("{}", fmt::join(remarks, "; "));
   const int gpus = count_of(out.machine, DeviceKind::gpu);
   if (gpus < 1) return cannot(fmt::format("'{}' has no GPUs", out.machine.name));
   out.nodes = (*row.gpus + gpus - 1) / gpus;

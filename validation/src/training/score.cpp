@@ -180,7 +180,7 @@ TrainingDeviation deviation(const Job& job) {
 }  // namespace
 
 TrainingReport validate_training(const TrainingTables& tables, const TrainingMachines& machines,
-                                 const TrainingQuestion& question, const GoesOn& goes_on) {
+                                 const TrainingQuestion& question, const Telling& tell, const GoesOn& goes_on) {
   TrainingReport out;
   out.library = to_string(question.collectives.library);
   out.method = question.simulate ? "simulate" : "estimate";
@@ -188,15 +188,18 @@ TrainingReport validate_training(const TrainingTables& tables, const TrainingMac
   std::vector<Job> jobs;
   jobs.reserve(tables.rows.size());
   for (const TrainingRow& row : tables.rows) jobs.push_back(placed(row, machines, fabrics));
+  PieceCount pieces(tell, "forecasting training steps", jobs.size());
   // Each job writes its own place, so the report does not depend on the threads.
   tbb::parallel_for(std::size_t{0}, jobs.size(), LoopOrder([&](std::size_t i) {
                       Job& job = jobs[i];
-                      if (!job.why.empty()) return;
                       const auto is_over = [&] { return goes_on && !goes_on(); };
-                      job.reached = !is_over();
-                      if (job.reached) forecast(job, question);
-                      // What failed may have failed by that.
-                      if (!job.why.empty() && is_over()) job.reached = false;
+                      if (job.why.empty()) {
+                        job.reached = !is_over();
+                        if (job.reached) forecast(job, question);
+                        // What failed may have failed by that.
+                        if (!job.why.empty() && is_over()) job.reached = false;
+                      }
+                      pieces.step();
                     }));
   std::map<std::string, ScoringMachine> used;
   for (const Job& job : jobs) {

@@ -1,0 +1,109 @@
+// The search once more without its costs: of each family the values that its memory depends on. Of the micro-batches
+// the smallest that divides is enough, as a larger one needs no less.
+#include "planner/near_misses.hpp"
+
+#include <algorithm>
+
+#include "planner/families.hpp"
+#include "planner/pieces.hpp"
+#include "planner/servers.hpp"
+
+namespace collcast::planner {
+
+namespace {
+
+/// The layout that needs the least of those that are looked at.
+class Smallest {
+ public:
+  Smallest(const PlanInputs& in, int gpus_per_node) : in_(in), gpus_per_node_(gpus_per_node), step_(in.base) {}
+
+  std::optional<SmallestRejected> find() && {
+    if (in_.base.serving)
+      servers();
+    else
+      training();
+    return std::move(least_);
+  }
+
+ private:
+  void training() {
+    for (const Family& f : families(in_)) {
+      if (f.objection) continue;
+      for (const bool sp : f.sequence_parallel)
+        for (const Recompute recompute : f.recompute)
+          for (const int zero : f.zero)
+            for (const int vpp : f.vpp)
+              weigh({f.tp, f.pp, f.dp, f.micro_batch.front(), sp, recompute, zero, vpp, f.cp, f.ep});
+    }
+  }
+
+  void servers() {
+    for (const ServerFamily& f : server_families(in_)) {
+      if (f.objection) continue;
+      LayoutChoice choice = f.choice;
+      choice.micro_batch = f.micro_batch.front();
+      weigh(choice);
+    }
+  }
+
+  void weigh(const LayoutChoice& choice) {
+    const bool serves = in_.base.serving.has_value();
+    const std::int64_t samples = std::int64_t{choice.micro_batch} * (serves ? 1 : choice.dp);
+    if ((serves ? choice.batch : in_.base.batch.global_batch) % samples != 0) return;
+    step_.layout.schedule = in_.base.layout.schedule;
+    put(choice, step_);
+    if (!check_step(step_, in_.gpus, {}).empty() || !check_memory(step_, {}).empty()) return;
+    keep_smaller(least_, {choice, peak_memory(step_, gpus_per_node_)});
+  }
+
+  const PlanInputs& in_;
+  int gpus_per_node_;
+  StepInputs step_;
+  std::optional<SmallestRejected> least_;
+};
+
+}  // namespace
+
+std::vector<NearMiss> near_misses(const PlanInputs& in, int gpus_per_node) {
+  std::vector<NearMiss> out;
+  const auto fits = [&](NearMissKind kind, const PlanInputs& other) {
+    const std::optional<SmallestRejected> least = Smallest(other, gpus_per_node).find();
+    if (!least || !least->memory.fits()) return false;
+    out.push_back({kind, other.gpus, least->choice, least->memory});
+    return true;
+  };
+  PlanInputs all = in;
+  all.space = {};
+  all.space.batch = in.space.batch;
+  fits(NearMissKind::all_values, all);
+  for (const int zero : {2, 3}) {
+    PlanInputs sharded = in;
+    sharded.space.zero = {zero};
+    if (!in.base.serving && fits(NearMissKind::zero, sharded)) break;
+  }
+  PlanInputs more = in;
+  for (int times = 2; times <= 64 && std::int64_t{in.gpus} * times <= 1'000'000; times *= 2) {
+    more.gpus = in.gpus * times;
+    if (fits(NearMissKind::more_gpus, more)) break;
+  }
+  return out;
+}
+
+}  // namespace collcast::planner
+
+namespace collcast {
+
+std::string_view to_string(NearMissKind kind) {
+  switch (kind) {
+    case NearMissKind::all_values:
+      return "all_values";
+    case NearMissKind::zero:
+      return "zero";
+    case NearMissKind::more_gpus:
+      return "more_gpus";
+  }
+  check(false, "a known near miss");
+  return {};
+}
+
+}  // namespace collcast

@@ -1,0 +1,76 @@
+// What a plan without a layout that fits says would make one fit, beside the plan that it speaks of.
+#include <catch2/catch.hpp>
+
+#include <algorithm>
+#include <map>
+
+#include "small_plans.hpp"
+
+using namespace collcast;
+using namespace collcast::test;
+
+namespace {
+
+PlanInputs changed(PlanInputs in, NearMissKind kind, const NearMiss* miss) {
+  if (kind == NearMissKind::all_values) in.space = {};
+  if (kind == NearMissKind::zero)
+    in.space.zero = miss != nullptr ? std::vector<int>{miss->choice.zero} : std::vector{3};
+  if (kind == NearMissKind::more_gpus) in.gpus = miss != nullptr ? miss->gpus : 2 * in.gpus;
+  return in;
+}
+
+PlanResult planned_by_form(const PlanInputs& in) { return test::planned(in, cluster(in.gpus / 8)); }
+
+}  // namespace
+
+TEST_CASE("a near miss fits, needs what it says, and nothing less of it would do") {
+  std::map<NearMissKind, int> seen;
+  for (const int gpus : {8, 16})
+    for (const double gigabytes : {2.0, 2.6, 2.7, 2.8, 2.9, 3.0, 3.1, 3.2, 3.3, 3.4, 3.5, 4.0, 5.5}) {
+      PlanInputs in = small(static_cast<std::int64_t>(gigabytes * 1e9));
+      in.gpus = gpus;
+      // Eight GPUs without stages; sixteen with little TP.
+      (gpus == 8 ? in.space.pp : in.space.tp) = gpus == 8 ? std::vector<int>{1} : std::vector<int>{1, 2};
+      in.space.recompute = {Recompute::full};
+      in.space.zero = {0};
+      const PlanResult p = planned_by_form(in);
+      if (!p.ranked.empty()) {
+        CHECK(p.near_misses.empty());
+        continue;
+      }
+      for (const NearMissKind kind : {NearMissKind::all_values, NearMissKind::zero, NearMissKind::more_gpus}) {
+        const auto miss = std::ranges::find(p.near_misses, kind, &NearMiss::kind);
+        INFO(gigabytes << " " << to_string(kind));
+        if (miss == p.near_misses.end()) {
+          CHECK(planned_by_form(changed(in, kind, nullptr)).feasible == 0);
+          continue;
+        }
+        ++seen[kind];
+        const PlanResult then = planned_by_form(changed(in, kind, &*miss));
+        REQUIRE(then.feasible > 0);
+        const auto least = std::ranges::min_element(then.ranked, {}, [](const auto& l) { return l.memory.peak(); });
+        CHECK(least->memory.peak() == miss->memory.peak());
+        CHECK(std::ranges::count(then.ranked, miss->choice, &PlannedLayout::choice) == 1);
+        if (kind == NearMissKind::more_gpus && miss->gpus > 2 * in.gpus) {
+          in.gpus = miss->gpus / 2;
+          CHECK(planned_by_form(in).feasible == 0);
+          in.gpus = gpus;
+        }
+      }
+    }
+  for (const NearMissKind kind : {NearMissKind::all_values, NearMissKind::zero, NearMissKind::more_gpus}) {
+    INFO(to_string(kind));
+    CHECK(seen[kind] > 0);
+  }
+}
+
+TEST_CASE("a plan that some layout fits has no near miss; where degrees are at fault it is the search of all") {
+  CHECK(planned_by_form(small()).near_misses.empty());
+  PlanInputs odd = small();
+  odd.space.tp = {3};
+  const PlanResult p = planned_by_form(odd);
+  REQUIRE(p.ranked.empty());
+  // Without --tp 3 many fit; no number of GPUs here is a multiple of three.
+  REQUIRE(p.near_misses.size() == 1);
+  CHECK(p.near_misses[0].kind == NearMissKind::all_values);
+}
