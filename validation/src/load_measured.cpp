@@ -25,11 +25,13 @@ std::optional<MeasuredFormat> measured_format(std::string_view beginning) {
   beginning.remove_prefix(first);
   if (beginning.front() == '{') return MeasuredFormat::json;
   const std::string_view line = beginning.substr(0, beginning.find('\n'));
-  if (line.find(',') == std::string_view::npos) return MeasuredFormat::text;
+  const auto names = [&](std::string_view column) { return line.find(column) != std::string_view::npos; };
+  // Also between semicolons or tabs, of which the reader says what it expects instead.
+  if (names("size_bytes") && names("time_us")) return MeasuredFormat::csv;
+  if (!names(",")) return MeasuredFormat::text;
   // The list of a folder's tables is none of them.
   if (line.starts_with("id,collective,")) return std::nullopt;
-  const bool heading = line.find("size_bytes") != std::string_view::npos ||
-                       line.find("time_us") != std::string_view::npos || line.starts_with("collective,");
+  const bool heading = names("size_bytes") || names("time_us") || line.starts_with("collective,");
   return heading ? MeasuredFormat::csv : MeasuredFormat::text;
 }
 
