@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 #include <istream>
+#include <set>
 #include <streambuf>
 #include <system_error>
 
@@ -241,6 +242,24 @@ Result<Readings> load_measured(const std::string& path, const Location& asked_by
   if (fs::is_directory(status)) return load_folder(path, asked_by);
   Result<Readings> out = load_file(path, asked_by);
   if (out && out->tables.empty()) return no_row(path);
+  return out;
+}
+
+Diagnostics name_apart(std::vector<MeasuredTable>& tables) {
+  Diagnostics out;
+  std::set<std::string> all, taken;
+  for (const MeasuredTable& table : tables) all.insert(table.facts.id);
+  for (MeasuredTable& table : tables) {
+    const std::string id = table.facts.id;
+    // What another table is called from the start stays its own.
+    for (int i = 2; taken.count(table.facts.id) > 0 || (i > 2 && all.count(table.facts.id) > 0); ++i)
+      table.facts.id = fmt::format("{}-{}", id, i);
+    taken.insert(table.facts.id);
+    if (table.facts.id != id)
+      out.push_back({{table.file},
+                     fmt::format("the id '{}' is another table's: this one is called '{}'", id, table.facts.id),
+                     "ids are those of sidecars, else names of files"});
+  }
   return out;
 }
 

@@ -41,8 +41,9 @@ void find_faults(ValidateReport&, const std::vector<MeasuredTable>&, Machines&);
 /// How far long work has come: first with 0 of its pieces done, then with more; one call at a time, from any thread.
 using Telling = std::function<void(std::string_view what, std::size_t done, std::size_t total)>;
 
-/// Every table scored, or listed with the reason why not; those that `goes_on` leaves no time for are counted. It is
-/// asked by several threads, and once it has said no it stays with that.
+/// Every table, each with an id of its own (`name_apart`), scored, or listed with the reason why not; those that
+/// `goes_on` leaves no time for are counted. It is asked by several threads, and once it has said no it stays with
+/// that.
 ValidateReport validate(const std::vector<MeasuredTable>&, Machines&, const Prediction&, Statistic,
                         const Telling& tell = {}, const GoesOn& goes_on = {});
 
