@@ -185,16 +185,36 @@ Diagnostic no_row(const std::string& file) {
           "expected what all_reduce_perf and its kin print, their JSON (-J FILE), or a CSV table"};
 }
 
-std::vector<std::string> files_in(const std::string& folder, std::error_code& error) {
-  std::vector<std::string> out;
+struct Contents {
+  std::vector<std::string> files, folders, others;  ///< others: links that lead nowhere, pipes
+};
+/// What is no hidden file, and may be a table.
+Contents contents_of(const std::string& folder, std::error_code& error) {
+  Contents out;
   for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
     const fs::path& path = it->path();
     const std::string suffix = path.extension().string();
-    const bool beside = suffix == ".yaml" || suffix == ".yml" || suffix == ".md";
-    if (!beside && it->is_regular_file(error) && path.filename().string().front() != '.') out.push_back(path.string());
+    std::error_code ignored;
+    const fs::file_status status = fs::status(path, ignored);
+    if (path.filename().string().front() == '.') continue;
+    if (fs::is_directory(status))
+      out.folders.push_back(path.filename().string());
+    else if (suffix == ".yaml" || suffix == ".yml" || suffix == ".md")
+      continue;
+    else
+      (fs::is_regular_file(status) ? out.files : out.others).push_back(path.string());
   }
-  std::sort(out.begin(), out.end());
+  for (auto* names : {&out.files, &out.folders, &out.others}) std::ranges::sort(*names);
   return out;
+}
+
+/// "'a', 'b' and 3 more".
+std::string few_of(const std::vector<std::string>& names) {
+  constexpr std::size_t most = 4;
+  std::string out;
+  for (std::size_t i = 0; i < std::min(names.size(), most); ++i)
+    out += fmt::format("{}'{}'", i == 0 ? "" : ", ", printable(names[i]));
+  return names.size() > most ? out + fmt::format(" and {} more", names.size() - most) : out;
 }
 
 void append(Readings& to, Readings from) {
@@ -207,12 +227,12 @@ void append(Readings& to, Readings from) {
 
 Result<Readings> load_folder(const std::string& folder, const Location& asked_by) {
   std::error_code error;
-  const std::vector<std::string> files = files_in(folder, error);
+  const Contents contents = contents_of(folder, error);
   if (error)
     return Diagnostic{asked_by, fmt::format("folder '{}' cannot be read: {}", printable(folder), error.message()), ""};
   Readings out;
   Complaints complaints;
-  for (const std::string& file : files) {
+  for (const std::string& file : contents.files) {
     Result<Readings> one = load_file(file, asked_by);
     if (!one) {
       complaints.add(one.errors());
@@ -223,11 +243,16 @@ Result<Readings> load_folder(const std::string& folder, const Location& asked_by
       out.warnings.push_back({{file}, "no table and no log of nccl-tests: passed over", ""});
     append(out, std::move(one).value());
   }
+  const std::string below = contents.folders.empty() ? "" : "folders in it are not read: " + few_of(contents.folders);
+  if (!below.empty()) out.warnings.push_back({{folder}, below, "name them, too, if they have measurements"});
+  for (const std::string& other : contents.others)
+    out.warnings.push_back({{other}, "this is no file that can be read: passed over", ""});
   // One bad file takes nothing from the others; if there are no others it is all there is to say.
   if (out.tables.empty() && !complaints.empty()) return complaints.take();
   if (out.tables.empty())
-    return Diagnostic{asked_by, fmt::format("folder '{}' has no measured table", printable(folder)),
-                      "expected CSV tables with their sidecars, or logs of nccl-tests"};
+    return Diagnostic{
+        asked_by, fmt::format("folder '{}' has no measured table", printable(folder)),
+        "expected CSV tables with their sidecars, or logs of nccl-tests" + (below.empty() ? below : "; " + below)};
   return out;
 }
 
