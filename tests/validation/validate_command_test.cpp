@@ -126,6 +126,32 @@ TEST_CASE("what a folder has and is not read is said: folders in it, links that 
         "logs/gone.csv: warning: this is no file that can be read: passed over\n");
 }
 
+TEST_CASE("a sidecar is YAML by either suffix, and no result is written over it") {
+  const Folder folder;
+  folder.write("t.csv", "collective,size_bytes,time_us,inplace\nall_reduce,1024,20,0\n");
+  CHECK(validate(folder, "--measured t.csv --topology dgx-h100").exit == 2);
+  const std::string sidecar = "id: mine\ncollective: all_reduce\nnodes: 1\nnranks: 2\nsystem: s\nhealthy: no\n";
+  folder.write("t.yml", sidecar);
+  const auto run = validate(folder, "--measured t.csv --topology dgx-h100 --format json");
+  REQUIRE(run.exit == 0);
+  const Json table = Json::parse(run.out)["tables"].at(0);
+  CHECK(table["id"] == "mine");
+  CHECK(table["healthy"] == "no");
+  const auto over = validate(folder, "--measured t.csv --topology dgx-h100 --format json --output t.yml");
+  CHECK(over.exit == 2);
+  CHECK(over.err.find("'t.yml' would be written over the input") != std::string::npos);
+}
+
+TEST_CASE("the picture of --plot is SVG, and a file of another suffix is refused") {
+  const Folder folder;
+  const auto refused = validate(folder, "--measured " + one_table + " --plot picture.PNG");
+  CHECK(refused.exit == 2);
+  CHECK(refused.err == "--plot picture.PNG:1:8: error: the picture is SVG\n    hint: expected FILE.svg, or -\n");
+  CHECK_FALSE(std::filesystem::exists(folder.path() / "picture.PNG"));
+  CHECK(validate(folder, "--measured " + one_table + " --plot picture.SVG").exit == 0);
+  CHECK(std::filesystem::exists(folder.path() / "picture.SVG"));
+}
+
 TEST_CASE("a file that is in a folder and named besides counts once, by whatever name") {
   const Folder folder;
   std::filesystem::create_directory(folder.path() / "logs");

@@ -73,12 +73,20 @@ Diagnostic cannot_read(const std::string& file, const Location& asked_by) {
           "check that you may read it"};
 }
 
+/// Nothing where there is none: FILE.yaml, else FILE.yml.
+std::string sidecar_of(const std::string& table) {
+  std::error_code ignored;
+  for (const char* suffix : {".yaml", ".yml"})
+    if (const fs::path beside = fs::path(table).replace_extension(suffix); fs::exists(beside, ignored))
+      return beside.string();
+  return {};
+}
+
 Result<Readings> read_csv_with_sidecar(std::istream& in, const std::string& file) {
   std::optional<MeasuredFacts> sidecar;
-  const fs::path beside = fs::path(file).replace_extension(".yaml");
-  std::error_code error;
-  if (fs::exists(beside, error)) {
-    Result<MeasuredFacts> facts = load_measured_facts(beside.string(), {beside.string()});
+  const std::string beside = sidecar_of(file);
+  if (!beside.empty()) {
+    Result<MeasuredFacts> facts = load_measured_facts(beside, {beside});
     if (!facts) return facts.errors();
     sidecar = std::move(facts).value();
   }
@@ -87,7 +95,7 @@ Result<Readings> read_csv_with_sidecar(std::istream& in, const std::string& file
   Readings readings = std::move(out).value();
   PassedOver unknown;
   for (const std::string& key : sidecar->unknown_keys) unknown.add(key);
-  unknown.finish(readings, {beside.string()}, "key");
+  unknown.finish(readings, {beside}, "key");
   return readings;
 }
 
