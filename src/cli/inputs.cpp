@@ -62,7 +62,7 @@ std::vector<std::string> files_of_measured(const std::vector<std::string>& measu
   for (const std::string& input : measured)
     for (const std::string& file : files_of(input)) {
       out.push_back(file);
-      out.push_back(fs::path(file).replace_extension(".yaml").string());
+      for (const char* sidecar : {".yaml", ".yml"}) out.push_back(fs::path(file).replace_extension(sidecar).string());
     }
   return out;
 }

@@ -206,6 +206,8 @@ Exit run_validate(const ValidateArgs& args, const Patience& patience, const Sess
   if (args.leave_one_out) append(errors, misfits_of_leave_one_out(args, settings, method));
   const std::vector<Budget> budgets = parse_budgets(args.budgets, errors);
   append(errors, check_overwriting({args.files.tuner, args.overlay}, {args.output.file, args.plot}));
+  if (const std::string suffix = lower_suffix(args.plot); !suffix.empty() && suffix != ".svg")
+    errors.push_back({typed("--plot", args.plot), "the picture is SVG", "expected FILE.svg, or -"});
   append(errors, wrong_tables);
   std::set<std::string> fitted;
   if (measured && !args.overlay.empty()) fitted = apply_overlay(args, library, session, *measured, errors);

@@ -152,6 +152,27 @@ Diagnostics few_of_each_file(const Diagnostics& rows, const std::map<std::string
   return out;
 }
 
+/// Of a file that an earlier path has brought already nothing counts again, nor is it said again.
+void count_once(Readings& more, std::set<std::filesystem::path>& files) {
+  std::set<std::filesystem::path> own;
+  std::set<std::string> again;
+  std::error_code ignored;
+  std::erase_if(more.tables, [&](const MeasuredTable& table) {
+    std::filesystem::path file = std::filesystem::weakly_canonical(table.file, ignored);
+    if (files.count(file) > 0) again.insert(table.file);
+    own.insert(std::move(file));
+    return again.count(table.file) > 0;
+  });
+  files.merge(own);
+  const auto is_again = [&](const Diagnostic& said) { return again.count(said.where.file) > 0; };
+  std::erase_if(more.warnings, is_again);
+  std::erase_if(more.untimed, is_again);
+  for (const std::string& file : again) {
+    more.more_untimed.erase(file);
+    more.warnings.push_back({{file}, "this file is given twice", "it counts once"});
+  }
+}
+
 /// As documents say it: at its file, without the folder.
 std::string of_its_file(const Diagnostic& warning) {
   Location where = warning.where;
@@ -196,7 +217,7 @@ std::optional<Measured> read_measured(const MeasuredArgs& args, const Session& s
     for (const TopologySpec& spec : machines->specs())
       for (std::string& file : files_of_machine(spec)) inputs.push_back(std::move(file));
   append(errors, check_overwriting(inputs, args.machine.outputs));
-  std::set<std::filesystem::path> seen;
+  std::set<std::filesystem::path> seen, files;
   for (const std::string& path : paths) {
     std::error_code ignored;
     if (!seen.insert(std::filesystem::weakly_canonical(path, ignored)).second) {
@@ -211,12 +232,17 @@ std::optional<Measured> read_measured(const MeasuredArgs& args, const Session& s
       continue;
     }
     Readings readings = std::move(one).value();
+    count_once(readings, files);
     std::move(readings.tables.begin(), readings.tables.end(), std::back_inserter(all.tables));
     for (const Diagnostic& warning : readings.warnings) said.push_back(of_its_file(warning));
     append(all.warnings, readings.warnings);
     append(all.unread, readings.unread);
     append(all.untimed, readings.untimed);
     all.more_untimed.merge(readings.more_untimed);
+  }
+  for (Diagnostic& renamed : name_apart(all.tables)) {
+    said.push_back(of_its_file(renamed));
+    all.warnings.push_back(std::move(renamed));
   }
   for (const Diagnostic& reason : all.unread)
     all.warnings.push_back({reason.where, reason.message + ": the file is left out", reason.hint});

@@ -276,6 +276,43 @@ TEST_CASE("a row behind words that nobody knows is left out, which is said") {
   CHECK(two_rows("0: ", "1024")->untimed.empty());
 }
 
+TEST_CASE("a row and a line of NCCL's in one line is left out, which is said, wherever the one begins in the other") {
+  const std::string info = "node1:4711:4800 [0] NCCL INFO AllReduce: opCount 3 sendbuff 0x7f recvbuff 0x7f count 4";
+  const std::string good = "8 2 float sum -1 9.50 0 0 0 9.25 0 0 0\n", row = "16 4 float sum -1 9.50 0 0 0 9.25 0 0 0";
+  const auto holds = [&](const std::string& line) {
+    INFO(line);
+    const auto read = log_of(devices + new_heading + good + line + "\n" + good + ending);
+    REQUIRE(read.ok());
+    CHECK(read->tables.at(0).points.size() == 4);
+    CHECK_FALSE(read->tables[0].facts.complete);
+    REQUIRE(read->untimed.size() == 1);
+    CHECK(read->untimed[0].message.find("left out") != std::string::npos);
+  };
+  holds(info + " " + row);
+  // Behind size, count and type the test measures, and prints on.
+  for (std::size_t kept = row.find("float") + 5; kept <= row.size(); ++kept)
+    holds(row.substr(0, kept) + " " + info + "\n" + row.substr(kept));
+  // On lines of its own it is none of the test's.
+  const auto apart = log_of(devices + new_heading + good + info + "\n" + row + "\n" + ending);
+  REQUIRE(apart.ok());
+  CHECK(apart->untimed.empty());
+  CHECK(apart->tables.at(0).facts.complete);
+}
+
+TEST_CASE("a test that another follows before its end did not finish") {
+  const std::string row = "8 2 float sum -1 9.50 0 0 0 9.25 0 0 0\n";
+  const auto read = log_of(devices + new_heading + row + devices + new_heading + row + ending);
+  REQUIRE(read.ok());
+  REQUIRE(read->tables.size() == 2);
+  CHECK_FALSE(read->tables[0].facts.complete);
+  CHECK(read->tables[1].facts.complete);
+  REQUIRE(read->warnings.size() == 1);
+  CHECK(read->warnings[0].message == "another test begins before the end of the one before: it did not finish");
+  const auto whole = log_of(devices + new_heading + row + ending + devices + new_heading + row + ending);
+  CHECK(whole->warnings.empty());
+  CHECK(whole->tables.at(0).facts.complete);
+}
+
 TEST_CASE("a row of an unknown type is left out, of an unknown operation it counts, and both are said") {
   const std::string good = " float sum -1 12.50 0.00 0.00 0 12.25 0.00 0.00 0\n";
   const auto read = log_of(devices + new_heading + "8 2" + good +

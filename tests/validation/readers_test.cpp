@@ -1,5 +1,6 @@
 // Measured tables, JSON and folders as they come, and every way that a file can be broken; logs: nccl_log_test.cpp.
 #include <catch2/catch.hpp>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
@@ -47,6 +48,52 @@ TEST_CASE("a table's rows come with size, time and placement, whatever the order
   CHECK(point.size == Bytes(1024));
   CHECK(point.time.count() == Approx(2.5e-6));
   CHECK(point.in_place);
+}
+
+TEST_CASE("a table whose cells are quoted, or have blanks around them, is the same table") {
+  const auto points_of = [](const std::string& text) {
+    const auto read = csv_of(text);
+    REQUIRE(read.ok());
+    CHECK(read->warnings.empty());
+    std::string out;
+    for (const MeasuredTable& table : read->tables)
+      for (const MeasuredPoint& p : table.points)
+        out += table.facts.collective + " " + std::to_string(p.size.value()) + " " + std::to_string(p.time.count()) +
+               (p.in_place ? " in\n" : " out\n");
+    return out;
+  };
+  const std::string plain = heading + "all_reduce,1024,13,0.08,0.08,0\nall_gather,4096,40,0.1,0.1,1\n";
+  // As R's write.csv and PowerShell's Export-Csv write it, and as people do.
+  std::string quoted = "\"", spaced;
+  for (const char c : plain) {
+    quoted += c == ',' ? "\",\"" : c == '\n' ? "\"\n\"" : std::string(1, c);
+    spaced += c == ',' ? " ,\t" : std::string(1, c);
+  }
+  quoted.pop_back();
+  CHECK(points_of(plain) == "all_reduce 1024 0.000013 out\nall_gather 4096 0.000040 in\n");
+  CHECK(points_of(quoted) == points_of(plain));
+  CHECK(points_of(spaced) == points_of(plain));
+  CHECK(first_error(csv_of(heading + "all_reduce,\"8,1.5,0,0,0\nall_reduce,8,1.5,0,0,0\n")) ==
+        "t.csv:2:12: a quoted cell that does not end before the next comma");
+  CHECK(first_error(csv_of("collective,\"size_bytes\nx\",time_us,inplace\n")) ==
+        "t.csv:1:12: a quoted cell that does not end before the next comma");
+}
+
+TEST_CASE("a table that breaks off anywhere keeps the rows before") {
+  for (const std::string quote : {"", "\""}) {
+    const std::string last = fmt::format("{0}all_reduce{0},{0}2048{0},{0}20{0},{0}{0},{0}{0},{0}1{0}", quote);
+    const std::string before = heading + "all_reduce,1024,12.5,,,0\n";
+    for (std::size_t kept = 1; kept < last.size(); ++kept) {
+      INFO(last.substr(0, kept));
+      const auto read = csv_of(before + last.substr(0, kept));
+      REQUIRE(read.ok());
+      CHECK(read->tables.at(0).points.size() == 1);
+      CHECK_FALSE(read->tables[0].facts.complete);
+      REQUIRE(read->warnings.size() == 1);
+      CHECK(read->warnings[0].message == "the file ends within this row");
+    }
+    CHECK(csv_of(before + last)->tables.at(0).points.size() == 2);
+  }
 }
 
 TEST_CASE("every wrong cell of a table is an error at its place") {
@@ -454,6 +501,8 @@ TEST_CASE("a log of 100 MB is read in the memory of its rows") {
 
 TEST_CASE("formats are told by content, not by name") {
   CHECK(measured_format("collective,size_bytes,time_us,inplace\n") == MeasuredFormat::csv);
+  // Between semicolons or tabs the reader says what it expects.
+  CHECK(measured_format("collective;size_bytes;time_us;inplace\n") == MeasuredFormat::csv);
   CHECK(measured_format("\n {\"version\": 2") == MeasuredFormat::json);
   CHECK(measured_format("# nThread 1 nGpus 8\n") == MeasuredFormat::text);
   CHECK_FALSE(measured_format("id,collective,system\n"));

@@ -81,6 +81,92 @@ TEST_CASE("what is missing of a measurement is in the document, too") {
   CHECK(said("t.csv", csv + "all_reduce,20") == Said{false, "t.csv:3:1: the file ends within this row\n"});
 }
 
+TEST_CASE("tables with one id are told apart, also where each is left out of its own fit") {
+  const Folder folder;
+  const std::string csv =
+      "collective,size_bytes,time_us,inplace\nall_reduce,1024,20,0\nall_reduce,65536,40,0\nall_reduce,8388608,900,0\n";
+  for (const std::string in : {"a", "b", "c"}) {
+    std::filesystem::create_directory(folder.path() / in);
+    folder.write(in + "/t.csv", csv);
+    folder.write(in + "/t.yaml",
+                 "id: t\ncollective: all_reduce\nnodes: 1\nnranks: 2\nsystem: s\ngpu: H100-SXM5-80GB\n");
+  }
+  for (const std::string fit : {"", " --leave-one-out"}) {
+    const auto run = validate(folder, "--measured a b c --topology dgx-h100 --library nccl --format json" + fit);
+    INFO(run.err);
+    REQUIRE(run.exit == 0);
+    CHECK(run.err.find("b/t.csv: warning: the id 't' is another table's: this one is called 't-2'") !=
+          std::string::npos);
+    const Json doc = Json::parse(run.out);
+    REQUIRE(doc["tables"].size() == 3);
+    const std::vector<std::string> ids{"t", "t-2", "t-3"};
+    for (std::size_t i = 0; i < ids.size(); ++i) {
+      CHECK(doc["tables"][i]["id"] == ids[i]);
+      CHECK(doc["tables"][i]["rows"].size() == 3);
+      CHECK(doc["tables"][i]["topology"] == "dgx-h100");
+    }
+  }
+}
+
+TEST_CASE("what a folder has and is not read is said: folders in it, links that lead nowhere") {
+  const Folder folder;
+  std::filesystem::create_directories(folder.path() / "logs/2026");
+  std::filesystem::create_directory(folder.path() / "logs/.git");
+  folder.write("logs/2026/t.log", log_text);
+  const std::string options = "--measured logs --topology dgx-h100 --collective all_reduce";
+  const auto none = validate(folder, options);
+  CHECK(none.exit == 2);
+  CHECK(none.err.find("; folders in it are not read: '2026'\n") != std::string::npos);
+  folder.write("logs/t.log", log_text);
+  std::filesystem::create_symlink("nowhere", folder.path() / "logs/gone.csv");
+  const auto some = validate(folder, options);
+  CHECK(some.exit == 0);
+  CHECK(some.err ==
+        "logs: warning: folders in it are not read: '2026'\n    note: name them, too, if they have measurements\n"
+        "logs/gone.csv: warning: this is no file that can be read: passed over\n");
+}
+
+TEST_CASE("a sidecar is YAML by either suffix, and no result is written over it") {
+  const Folder folder;
+  folder.write("t.csv", "collective,size_bytes,time_us,inplace\nall_reduce,1024,20,0\n");
+  CHECK(validate(folder, "--measured t.csv --topology dgx-h100").exit == 2);
+  const std::string sidecar = "id: mine\ncollective: all_reduce\nnodes: 1\nnranks: 2\nsystem: s\nhealthy: no\n";
+  folder.write("t.yml", sidecar);
+  const auto run = validate(folder, "--measured t.csv --topology dgx-h100 --format json");
+  REQUIRE(run.exit == 0);
+  const Json table = Json::parse(run.out)["tables"].at(0);
+  CHECK(table["id"] == "mine");
+  CHECK(table["healthy"] == "no");
+  const auto over = validate(folder, "--measured t.csv --topology dgx-h100 --format json --output t.yml");
+  CHECK(over.exit == 2);
+  CHECK(over.err.find("'t.yml' would be written over the input") != std::string::npos);
+}
+
+TEST_CASE("the picture of --plot is SVG, and a file of another suffix is refused") {
+  const Folder folder;
+  const auto refused = validate(folder, "--measured " + one_table + " --plot picture.PNG");
+  CHECK(refused.exit == 2);
+  CHECK(refused.err == "--plot picture.PNG:1:8: error: the picture is SVG\n    hint: expected FILE.svg, or -\n");
+  CHECK_FALSE(std::filesystem::exists(folder.path() / "picture.PNG"));
+  CHECK(validate(folder, "--measured " + one_table + " --plot picture.SVG").exit == 0);
+  CHECK(std::filesystem::exists(folder.path() / "picture.SVG"));
+}
+
+TEST_CASE("a file that is in a folder and named besides counts once, by whatever name") {
+  const Folder folder;
+  std::filesystem::create_directory(folder.path() / "logs");
+  folder.write("logs/t.log", log_text);
+  for (const std::string again :
+       {"logs logs/t.log", "logs/t.log logs", "logs ./logs/../logs", "logs/t.log ./logs/t.log"}) {
+    INFO(again);
+    const auto run =
+        validate(folder, "--measured " + again + " --topology dgx-h100 --collective all_reduce --format json");
+    REQUIRE(run.exit == 0);
+    CHECK(Json::parse(run.out)["tables"].size() == 1);
+    CHECK(run.err.find("is given twice") != std::string::npos);
+  }
+}
+
 TEST_CASE("validate writes collcast.validate.v1 with tables, summary and unscored, the same twice") {
   const Folder folder;
   const std::string options = "--measured " + one_table + " " + tables + "2080ti-1x2-nop2p-reduce.csv --format json";

@@ -24,6 +24,11 @@ std::string_view trimmed(std::string_view text) {
   return text.substr(begin, text.find_last_not_of(" \t") - begin + 1);
 }
 
+Diagnostics open_quote(const Lines& lines, int column) {
+  return {{lines.at(column), "a quoted cell that does not end before the next comma",
+           "expected \"...\", with quotes in it doubled, on one line"}};
+}
+
 bool CsvFile::has(const char* column) const { return std::count(heading_.begin(), heading_.end(), column) > 0; }
 
 bool CsvFile::read_heading(Complaints& complaints) {
@@ -58,8 +63,7 @@ bool CsvFile::next_cells(std::vector<Cell>& cells, Complaints& complaints) {
     if (trimmed(lines_.text()).empty()) continue;
     CsvLine line = read_csv_line(lines_.text());
     if (line.open_quote) {
-      complaints.add(lines_.at(*line.open_quote), "a quoted cell that does not end before the next comma",
-                     "expected \"...\", with quotes in it doubled, on one line");
+      complaints.add(open_quote(lines_, *line.open_quote));
       continue;
     }
     cells = std::move(line.cells);

@@ -71,18 +71,6 @@ std::vector<Word> words(std::string_view line) {
   return out;
 }
 
-std::vector<Word> cells(std::string_view line) {
-  std::vector<Word> out;
-  std::size_t at = 0;
-  while (true) {
-    const std::size_t comma = line.find(',', at);
-    const std::size_t end = comma == std::string_view::npos ? line.size() : comma;
-    out.push_back({line.substr(at, end - at), static_cast<int>(at) + 1});
-    if (comma == std::string_view::npos) return out;
-    at = comma + 1;
-  }
-}
-
 std::vector<std::string> csv_files(const std::string& folder) {
   std::vector<std::string> out;
   std::error_code ignored;

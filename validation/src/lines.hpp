@@ -44,8 +44,6 @@ class Lines {
 
 /// The words between blanks.
 std::vector<Word> words(std::string_view line);
-/// The cells between commas, with the quoting of RFC 4180 left as it is.
-std::vector<Word> cells(std::string_view line);
 
 /// The .csv files of a folder, sorted.
 std::vector<std::string> csv_files(const std::string& folder);

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 #include <istream>
+#include <set>
 #include <streambuf>
 #include <system_error>
 
@@ -25,11 +26,13 @@ std::optional<MeasuredFormat> measured_format(std::string_view beginning) {
   beginning.remove_prefix(first);
   if (beginning.front() == '{') return MeasuredFormat::json;
   const std::string_view line = beginning.substr(0, beginning.find('\n'));
-  if (line.find(',') == std::string_view::npos) return MeasuredFormat::text;
+  const auto names = [&](std::string_view column) { return line.find(column) != std::string_view::npos; };
+  // Also between semicolons or tabs, of which the reader says what it expects instead.
+  if (names("size_bytes") && names("time_us")) return MeasuredFormat::csv;
+  if (!names(",")) return MeasuredFormat::text;
   // The list of a folder's tables is none of them.
   if (line.starts_with("id,collective,")) return std::nullopt;
-  const bool heading = line.find("size_bytes") != std::string_view::npos ||
-                       line.find("time_us") != std::string_view::npos || line.starts_with("collective,");
+  const bool heading = names("size_bytes") || names("time_us") || line.starts_with("collective,");
   return heading ? MeasuredFormat::csv : MeasuredFormat::text;
 }
 
@@ -70,12 +73,20 @@ Diagnostic cannot_read(const std::string& file, const Location& asked_by) {
           "check that you may read it"};
 }
 
+/// Nothing where there is none: FILE.yaml, else FILE.yml.
+std::string sidecar_of(const std::string& table) {
+  std::error_code ignored;
+  for (const char* suffix : {".yaml", ".yml"})
+    if (const fs::path beside = fs::path(table).replace_extension(suffix); fs::exists(beside, ignored))
+      return beside.string();
+  return {};
+}
+
 Result<Readings> read_csv_with_sidecar(std::istream& in, const std::string& file) {
   std::optional<MeasuredFacts> sidecar;
-  const fs::path beside = fs::path(file).replace_extension(".yaml");
-  std::error_code error;
-  if (fs::exists(beside, error)) {
-    Result<MeasuredFacts> facts = load_measured_facts(beside.string(), {beside.string()});
+  const std::string beside = sidecar_of(file);
+  if (!beside.empty()) {
+    Result<MeasuredFacts> facts = load_measured_facts(beside, {beside});
     if (!facts) return facts.errors();
     sidecar = std::move(facts).value();
   }
@@ -84,7 +95,7 @@ Result<Readings> read_csv_with_sidecar(std::istream& in, const std::string& file
   Readings readings = std::move(out).value();
   PassedOver unknown;
   for (const std::string& key : sidecar->unknown_keys) unknown.add(key);
-  unknown.finish(readings, {beside.string()}, "key");
+  unknown.finish(readings, {beside}, "key");
   return readings;
 }
 
@@ -182,16 +193,36 @@ Diagnostic no_row(const std::string& file) {
           "expected what all_reduce_perf and its kin print, their JSON (-J FILE), or a CSV table"};
 }
 
-std::vector<std::string> files_in(const std::string& folder, std::error_code& error) {
-  std::vector<std::string> out;
+struct Contents {
+  std::vector<std::string> files, folders, others;  ///< others: links that lead nowhere, pipes
+};
+/// What is no hidden file, and may be a table.
+Contents contents_of(const std::string& folder, std::error_code& error) {
+  Contents out;
   for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
     const fs::path& path = it->path();
     const std::string suffix = path.extension().string();
-    const bool beside = suffix == ".yaml" || suffix == ".yml" || suffix == ".md";
-    if (!beside && it->is_regular_file(error) && path.filename().string().front() != '.') out.push_back(path.string());
+    std::error_code ignored;
+    const fs::file_status status = fs::status(path, ignored);
+    if (path.filename().string().front() == '.') continue;
+    if (fs::is_directory(status))
+      out.folders.push_back(path.filename().string());
+    else if (suffix == ".yaml" || suffix == ".yml" || suffix == ".md")
+      continue;
+    else
+      (fs::is_regular_file(status) ? out.files : out.others).push_back(path.string());
   }
-  std::sort(out.begin(), out.end());
+  for (auto* names : {&out.files, &out.folders, &out.others}) std::ranges::sort(*names);
   return out;
+}
+
+/// "'a', 'b' and 3 more".
+std::string few_of(const std::vector<std::string>& names) {
+  constexpr std::size_t most = 4;
+  std::string out;
+  for (std::size_t i = 0; i < std::min(names.size(), most); ++i)
+    out += fmt::format("{}'{}'", i == 0 ? "" : ", ", printable(names[i]));
+  return names.size() > most ? out + fmt::format(" and {} more", names.size() - most) : out;
 }
 
 void append(Readings& to, Readings from) {
@@ -204,12 +235,12 @@ void append(Readings& to, Readings from) {
 
 Result<Readings> load_folder(const std::string& folder, const Location& asked_by) {
   std::error_code error;
-  const std::vector<std::string> files = files_in(folder, error);
+  const Contents contents = contents_of(folder, error);
   if (error)
     return Diagnostic{asked_by, fmt::format("folder '{}' cannot be read: {}", printable(folder), error.message()), ""};
   Readings out;
   Complaints complaints;
-  for (const std::string& file : files) {
+  for (const std::string& file : contents.files) {
     Result<Readings> one = load_file(file, asked_by);
     if (!one) {
       complaints.add(one.errors());
@@ -220,11 +251,16 @@ Result<Readings> load_folder(const std::string& folder, const Location& asked_by
       out.warnings.push_back({{file}, "no table and no log of nccl-tests: passed over", ""});
     append(out, std::move(one).value());
   }
+  const std::string below = contents.folders.empty() ? "" : "folders in it are not read: " + few_of(contents.folders);
+  if (!below.empty()) out.warnings.push_back({{folder}, below, "name them, too, if they have measurements"});
+  for (const std::string& other : contents.others)
+    out.warnings.push_back({{other}, "this is no file that can be read: passed over", ""});
   // One bad file takes nothing from the others; if there are no others it is all there is to say.
   if (out.tables.empty() && !complaints.empty()) return complaints.take();
   if (out.tables.empty())
-    return Diagnostic{asked_by, fmt::format("folder '{}' has no measured table", printable(folder)),
-                      "expected CSV tables with their sidecars, or logs of nccl-tests"};
+    return Diagnostic{
+        asked_by, fmt::format("folder '{}' has no measured table", printable(folder)),
+        "expected CSV tables with their sidecars, or logs of nccl-tests" + (below.empty() ? below : "; " + below)};
   return out;
 }
 
@@ -239,6 +275,24 @@ Result<Readings> load_measured(const std::string& path, const Location& asked_by
   if (fs::is_directory(status)) return load_folder(path, asked_by);
   Result<Readings> out = load_file(path, asked_by);
   if (out && out->tables.empty()) return no_row(path);
+  return out;
+}
+
+Diagnostics name_apart(std::vector<MeasuredTable>& tables) {
+  Diagnostics out;
+  std::set<std::string> all, taken;
+  for (const MeasuredTable& table : tables) all.insert(table.facts.id);
+  for (MeasuredTable& table : tables) {
+    const std::string id = table.facts.id;
+    // What another table is called from the start stays its own.
+    for (int i = 2; taken.count(table.facts.id) > 0 || (i > 2 && all.count(table.facts.id) > 0); ++i)
+      table.facts.id = fmt::format("{}-{}", id, i);
+    taken.insert(table.facts.id);
+    if (table.facts.id != id)
+      out.push_back({{table.file},
+                     fmt::format("the id '{}' is another table's: this one is called '{}'", id, table.facts.id),
+                     "ids are those of sidecars, else names of files"});
+  }
   return out;
 }
 

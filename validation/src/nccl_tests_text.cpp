@@ -93,6 +93,7 @@ class LogReader {
     const std::vector<Word> row = words(text);
     if (row.empty()) return;  // carriage returns and form feeds are blanks too
     if (row.size() >= 3 && is_type(row[2].text)) {
+      if (has_words_of_nccl(row)) return mixed(lines, row);
       if (all_digits(row[0].text) && all_digits(row[1].text)) return measured(lines, row);
       if (is_row_but_for_its_size(row)) return wrong_size(lines, row);
     }
@@ -138,7 +139,7 @@ class LogReader {
     const std::vector<Word> w = words(text);
     if (w.empty()) return;
     if (w[0].text == "nThread" || w[0].text == "nThreads" || (w[0].text == "Using" && w.size() > 1 && !devices_seen_)) {
-      begin_test(w[0].text != "Using");
+      begin_test(lines, w[0].text != "Using");
       return threads_and_gpus(w);
     }
     if (w[0].text == "Rank" && w.size() > 6) return device(lines, w);
@@ -151,9 +152,13 @@ class LogReader {
   }
 
   /// A new test, where one has rows already.
-  void begin_test(bool surely) {
+  void begin_test(const Lines& lines, bool surely) {
     if (surely || !test_.points.empty()) {
-      if (!test_.points.empty()) keep(true);
+      // Of a test that did not finish; before "Using devices" alone older versions have no end.
+      if (!test_.points.empty() && surely && !complete_)
+        out_.warnings.push_back({lines.at(1), "another test begins before the end of the one before: it did not finish",
+                                 "the rows that are there are used"});
+      if (!test_.points.empty()) keep(!surely || complete_);
       hosts_.clear();
       ranks_.clear();
       processes_.clear();
@@ -174,7 +179,7 @@ class LogReader {
 
   /// "Rank 0 [Group 0] Pid 4711 on host device 0 [0x07] Tesla V100".
   void device(const Lines& lines, const std::vector<Word>& w) {
-    if (!test_.points.empty()) begin_test(true);
+    if (!test_.points.empty()) begin_test(lines, true);
     devices_seen_ = true;
     const auto rank = read_whole(w[1].text);
     if (rank && *rank >= 0 && !ranks_.insert(*rank).second && !repeated_)
@@ -242,11 +247,20 @@ class LogReader {
                     of_size ? size_expected : "expected a whole number of elements");
   }
 
-  /// A row with words before it that nobody knows: "> 8388608 2097152 float sum ...".
+  /// "8388608 2097152 float sum -1 node1:4711:4800 [0] NCCL INFO ...": a row is printed bit by bit, as it is measured.
+  static bool has_words_of_nccl(const std::vector<Word>& row) {
+    return std::ranges::any_of(row, [](const Word& word) { return word.text == "NCCL"; });
+  }
+  void mixed(const Lines& lines, const std::vector<Word>& row) {
+    lacking_ = in_rows_ = true;
+    leave_out(out_, {lines.at(row[0].column + skipped_), "a line of NCCL's stands in this row: it is left out",
+                     "NCCL_DEBUG_FILE=nccl.%h.%p.log keeps them apart"});
+  }
+
+  /// A row with words before it that nobody knows ("> 8388608 2097152 float sum ..."), or with a line of NCCL's.
   bool has_row_behind(const std::vector<Word>& row) const {
-    constexpr std::size_t most_words = 4;
     if (!heading_.known) return false;
-    for (std::size_t i = 1; i <= most_words && i + 3 + heading_.width <= row.size(); ++i)
+    for (std::size_t i = 1; i + 3 + heading_.width <= row.size(); ++i)
       if (all_digits(row[i].text) && all_digits(row[i + 1].text) && is_type(row[i + 2].text)) return true;
     return false;
   }

@@ -1,5 +1,6 @@
 // The table format: collective, size_bytes, time_us and inplace in any order of columns; bandwidths follow from these:
-// where there is algbw_gbps, it is held against size and time. Other columns are passed over, with a warning.
+// where there is algbw_gbps, it is held against size and time. Other columns are passed over, with a warning. Cells may
+// be quoted, and have blanks around them, as spreadsheets and statistics programs write them.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -7,6 +8,7 @@
 #include <set>
 
 #include "collcast/validation/measured_table.hpp"
+#include "csv_file.hpp"
 #include "lines.hpp"
 #include "printed_rate.hpp"
 #include "rank_count.hpp"
@@ -20,6 +22,13 @@ namespace {
 constexpr std::array<std::string_view, 4> needed{"collective", "size_bytes", "time_us", "inplace"};
 enum Needed { collective, size_bytes, time_us, inplace };
 
+/// Cells without blanks around them.
+CsvLine cells_of(std::string_view line) {
+  CsvLine out = read_csv_line(line);
+  for (Cell& cell : out.cells) cell.text = trimmed(cell.text);
+  return out;
+}
+
 struct Columns {
   std::array<std::size_t, needed.size()> at{};
   std::optional<std::size_t> algbw, busbw;
@@ -28,18 +37,23 @@ struct Columns {
 
 std::optional<Columns> read_columns(const Lines& lines, Complaints& complaints, Readings& to) {
   Columns out;
-  const std::vector<Word> titles = cells(lines.text());
+  const CsvLine heading = cells_of(lines.text());
+  if (heading.open_quote) {
+    complaints.add(open_quote(lines, *heading.open_quote));
+    return std::nullopt;
+  }
+  const std::vector<Cell>& titles = heading.cells;
   out.count = titles.size();
   std::vector<std::string> missing;
   for (std::size_t i = 0; i < needed.size(); ++i) {
     const auto found =
-        std::find_if(titles.begin(), titles.end(), [&](const Word& title) { return title.text == needed[i]; });
+        std::find_if(titles.begin(), titles.end(), [&](const Cell& title) { return title.text == needed[i]; });
     if (found == titles.end()) missing.emplace_back(needed[i]);
     out.at[i] = static_cast<std::size_t>(found - titles.begin());
   }
   const auto column = [&](std::string_view name) -> std::optional<std::size_t> {
     const auto found =
-        std::find_if(titles.begin(), titles.end(), [&](const Word& title) { return title.text == name; });
+        std::find_if(titles.begin(), titles.end(), [&](const Cell& title) { return title.text == name; });
     if (found == titles.end()) return std::nullopt;
     return static_cast<std::size_t>(found - titles.begin());
   };
@@ -48,7 +62,7 @@ std::optional<Columns> read_columns(const Lines& lines, Complaints& complaints, 
     const bool read = title->text == "algbw_gbps" || title->text == "busbw_gbps" ||
                       std::find(needed.begin(), needed.end(), title->text) != needed.end();
     if (!read) unknown.add(title->text);
-    const auto same = [&](const Word& other) { return other.text == title->text; };
+    const auto same = [&](const Cell& other) { return other.text == title->text; };
     if (read && std::any_of(titles.begin(), title, same))
       complaints.add(lines.at(title->column), fmt::format("the column {} is there twice", title->text),
                      "leave out one");
@@ -66,29 +80,35 @@ std::optional<Columns> read_columns(const Lines& lines, Complaints& complaints, 
   return std::nullopt;
 }
 
+/// Of the last line of a file: it lacks cells, or its last one has nothing in it yet.
+bool is_cut_off(const CsvLine& line, const Columns& columns) {
+  if (line.open_quote || line.cells.size() < columns.count) return true;
+  return line.cells.back().text.empty() && std::ranges::find(columns.at, columns.count - 1) != columns.at.end();
+}
+
 class Rows {
  public:
   Rows(std::string file, const std::optional<MeasuredFacts>& sidecar) : file_(std::move(file)), sidecar_(sidecar) {}
 
   void add(const Lines& lines, const Columns& columns, Complaints& complaints, Readings& out) {
-    const std::vector<Word> row = cells(lines.text());
-    if (row.size() != columns.count) {
-      if (!lines.ended()) {
-        broken_off_ = true;
-        out.warnings.push_back({lines.at(1), "the file ends within this row", "the rows before it are used"});
-      } else {
-        complaints.add(lines.at(1), fmt::format("{} cells in a table of {} columns", row.size(), columns.count),
-                       "is this line of another table?");
-      }
+    const CsvLine line = cells_of(lines.text());
+    const std::vector<Cell>& row = line.cells;
+    if (!lines.ended() && is_cut_off(line, columns)) {
+      broken_off_ = true;
+      out.warnings.push_back({lines.at(1), "the file ends within this row", "the rows before it are used"});
       return;
     }
-    const Word& size_word = row[columns.at[size_bytes]];
-    const Word& time_word = row[columns.at[time_us]];
-    const Word& place_word = row[columns.at[inplace]];
+    if (line.open_quote) return complaints.add(open_quote(lines, *line.open_quote));
+    if (row.size() != columns.count)
+      return complaints.add(lines.at(1), fmt::format("{} cells in a table of {} columns", row.size(), columns.count),
+                            "is this line of another table? A cell with a comma in it is quoted: \"a,b\"");
+    const Cell& size_word = row[columns.at[size_bytes]];
+    const Cell& time_word = row[columns.at[time_us]];
+    const Cell& place_word = row[columns.at[inplace]];
     const auto size = read_size(size_word.text);
     const auto time = read_microseconds(time_word.text);
     const bool good_place = place_word.text == "0" || place_word.text == "1";
-    const auto wrong = [&](const Word& word, const char* column, const char* expected) {
+    const auto wrong = [&](const Cell& word, const char* column, const char* expected) {
       complaints.add(lines.at(word.column), fmt::format("{} is '{}'", column, printable(word.text)), expected);
     };
     if (!size) wrong(size_word, "size_bytes", "expected a whole number of bytes, from 0 to 2^62");

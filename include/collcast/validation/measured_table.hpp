@@ -66,4 +66,8 @@ Result<Readings> load_measured_stream(std::istream&, const std::string& name);
 /// a folder and no measurement is a warning.
 Result<Readings> load_measured(const std::string& path, const Location& asked_by);
 
+/// Gives each table an id of its own, as documents, fits and pages know tables by it: "x", then "x-2". Says which got
+/// another than they came with.
+Diagnostics name_apart(std::vector<MeasuredTable>&);
+
 }  // namespace collcast

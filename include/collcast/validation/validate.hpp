@@ -39,8 +39,9 @@ std::string statistic_remark(const MeasuredTable&, Statistic);
 /// forecast.
 void find_faults(ValidateReport&, const std::vector<MeasuredTable>&, Machines&);
 
-/// Every table scored, or listed with the reason why not; those that `goes_on` leaves no time for are counted. It is
-/// asked by several threads, and once it has said no it stays with that.
+/// Every table, each with an id of its own (`name_apart`), scored, or listed with the reason why not; those that
+/// `goes_on` leaves no time for are counted. It is asked by several threads, and once it has said no it stays with
+/// that.
 ValidateReport validate(const std::vector<MeasuredTable>&, Machines&, const Prediction&, Statistic,
                         const Telling& tell = {}, const GoesOn& goes_on = {});
 
