@@ -229,8 +229,8 @@ class Spelling {
   /// Of a stage that exchanges no weights.
   void pass_all(std::size_t i, const Turn& turn) {
     pass_units(i, turn);
-    if (turn.whole) pass_units(i, weights_of(turn));
     if (!turn.weights && !has_stretches(i, turn)) pass_nothing(i, turn);
+    if (turn.whole) pass_units(i, weights_of(turn));
   }
 
   void pass_units(std::size_t i, const Turn& turn) {

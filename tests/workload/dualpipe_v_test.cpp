@@ -110,6 +110,35 @@ TEST_CASE("whole plans under DualPipeV, with experts whose exchange runs beside 
   CHECK(with_experts > 15);
 }
 
+TEST_CASE("a slice of the embedding alone makes its gradients when its micro-batch is back, not before") {
+  // With 2p - 2 layers the two ends have none: of a whole backward of the first slice weight gradients are all there
+  // is.
+  const Fabric fabric = cluster(8);
+  for (int p = 2; p <= 4; ++p)
+    for (int m = 1; m <= 2 * p + 2; ++m)
+      for (const bool blocking : {false, true}) {
+        StepInputs in = inputs(small_model(), layout(1, p, 1), 512, m);
+        in.layout.schedule = dual_v;
+        in.layout.uneven_stages = true;
+        in.model.layers = 2 * p - 2;
+        in.options.overlap_pp = !blocking;
+        CAPTURE(p, m, blocking);
+        REQUIRE(to_text(check_step(in, fabric.rank_count(), {})) == "");
+        const StepPlan plan = planned(in);
+        CHECK(estimate_step(plan).total.count() == Approx(simulated(plan, fabric).count()).margin(rounding(plan)));
+        const StepSchedule step = spell_out(plan);
+        const Timeline timeline = run(step, fabric);
+        // The last thing that the first stage is sent is a gradient of the first slice, which its last work waits for.
+        SimTime came{}, began{};
+        for (const OpId op : step.of_class[0]) {
+          const Place& place = step.places[op.value()];
+          if (place.doing == Doing::message_back) came = std::max(came, timeline.ops[op.value()].finish);
+          if (place.doing == Doing::weights) began = std::max(began, timeline.ops[op.value()].start);
+        }
+        CHECK(began >= came);
+      }
+}
+
 TEST_CASE("every stage of DualPipeV holds p + 1/2 micro-batches, and what waits for its weights") {
   StepInputs in = inputs(small_model(), layout(1, 4, 1), 512, 32);
   in.layout.schedule = dual_v;
