@@ -384,7 +384,7 @@ int sharding_stage(const StepInputs& in) {
 }
 
 bool gathers_once(const StepInputs& in) {
-  return in.options.zero == 3 && !in.options.reshard_after_forward && stays_whole(in.layout.schedule, in.layout.pp);
+  return in.options.zero == 3 && !in.options.reshard_after_forward && stays_whole(in);
 }
 
 std::int64_t reductions(const StepInputs& in) { return reduces_each_pass(in) ? in.batch.passes(in.layout) : 1; }
@@ -392,7 +392,7 @@ std::int64_t reductions(const StepInputs& in) { return reduces_each_pass(in) ? i
 std::int64_t unit_gathers(const StepInputs& in, int stage, bool last_unit) {
   const bool reshards = in.options.reshard_after_forward;
   if (gathers_once(in)) return 1;
-  const bool again = reshards && !(last_unit && turns_back(in.layout.schedule, in.layout.pp, stage));
+  const bool again = reshards && !(last_unit && turns_back(in, stage));
   return std::int64_t{in.batch.passes(in.layout)} * (again ? 2 : 1);
 }
 

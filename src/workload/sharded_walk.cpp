@@ -4,17 +4,48 @@
 
 namespace collcast::workload {
 
-bool turns_back(PipelineSchedule schedule, int stages, int stage) {
-  return schedule == PipelineSchedule::one_f_one_b && stage + 1 == stages;
+namespace {
+
+/// Of one's own; an order with weight gradients by themselves does not.
+bool turns_back(std::span<const Turn> order) {
+  if (order.size() % 2 != 0) return false;
+  for (std::size_t n = 0; n < order.size(); n += 2) {
+    const Turn &on = order[n], &back = order[n + 1];
+    if (on.backward || on.weights || !back.backward || back.weights || back.whole || on.with_next || back.with_next)
+      return false;
+    if (on.micro_batch != back.micro_batch || on.chunk != back.chunk) return false;
+  }
+  return true;
 }
 
-bool stays_whole(PipelineSchedule schedule, int stages) {
-  return stages > 1 || schedule != PipelineSchedule::one_f_one_b;
+/// Of the others, by what their order is: one forward and one backward in turn on the last stage, or no more than
+/// these.
+bool turns_back(PipelineSchedule schedule, int stages, int chunks, int micro_batches, int stage) {
+  const bool alone = micro_batches == 1 && chunks == 1, last = stage + 1 == stages;
+  if (schedule == PipelineSchedule::gpipe) return alone;
+  const bool in_turn = schedule == PipelineSchedule::one_f_one_b || schedule == PipelineSchedule::interleaved;
+  return in_turn && chunks == 1 && (last || alone);
 }
+
+}  // namespace
+
+bool turns_back(const StepPlan& plan, std::size_t stage) {
+  if (is_own(plan.schedule)) return turns_back(plan.own_orders[stage]);
+  return turns_back(plan.schedule, static_cast<int>(plan.stages.size()), plan.chunks, plan.micro_batches,
+                    static_cast<int>(stage));
+}
+
+bool turns_back(const StepInputs& in, int stage) {
+  const ParallelLayout& l = in.layout;
+  if (is_own(l.schedule)) return turns_back(l.own->orders[static_cast<std::size_t>(stage)]);
+  return turns_back(l.schedule, l.pp, l.chunks(), in.batch.passes(l), stage);
+}
+
+bool stays_whole(const StepPlan& plan) { return plan.stages.size() > 1 || !turns_back(plan, 0); }
+bool stays_whole(const StepInputs& in) { return in.layout.pp > 1 || !turns_back(in, 0); }
 
 bool gathers_ahead(const StepPlan& plan) {
-  return plan.zero == 3 && !plan.reshard && plan.overlap_dp &&
-         stays_whole(plan.schedule, static_cast<int>(plan.stages.size()));
+  return plan.zero == 3 && !plan.reshard && plan.overlap_dp && stays_whole(plan);
 }
 
 std::vector<std::size_t> units_in_first_use(const StagePlan& stage, std::span<const Turn> order) {
@@ -33,8 +64,8 @@ std::vector<std::size_t> units_in_first_use(const StagePlan& stage, std::span<co
 TurnExchanges::TurnExchanges(const StepPlan& plan, std::size_t stage, std::span<const Turn> order)
     : gathers_(plan.zero == 3),
       reshards_(plan.reshard),
-      once_(!plan.reshard && stays_whole(plan.schedule, static_cast<int>(plan.stages.size()))),
-      turns_back_(turns_back(plan.schedule, static_cast<int>(plan.stages.size()), static_cast<int>(stage))),
+      once_(!plan.reshard && stays_whole(plan)),
+      turns_back_(turns_back(plan, stage)),
       no_sync_(plan.no_sync),
       splits_(splits_backward(plan.schedule)),
       to_come_(static_cast<std::size_t>(plan.chunks)),
@@ -67,7 +98,8 @@ std::vector<Team> teams_of(const StepPlan& plan) {
 }
 
 bool exchanges_by_turns(const StepPlan& plan) {
-  return plan.zero >= 2 && (plan.no_sync || stays_whole(plan.schedule, static_cast<int>(plan.stages.size())));
+  const bool alike = plan.stages.size() == 1 && plan.schedule == PipelineSchedule::one_f_one_b;
+  return plan.zero >= 2 && (plan.no_sync || !alike);
 }
 
 namespace {

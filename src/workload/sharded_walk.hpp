@@ -26,11 +26,14 @@
 
 namespace collcast::workload {
 
-/// Whether each backward is right behind its forward on this stage: the unit between them is not gathered again.
-bool turns_back(PipelineSchedule, int stages, int stage);
-/// Whether a chunk's weights that are not split again stay whole for the step; else for a micro-batch, as without
-/// stages.
-bool stays_whole(PipelineSchedule, int stages);
+/// Whether each backward, a whole one, is right behind its forward on this stage: the unit between them is not gathered
+/// again. Of one's own schedule its order says so, as it does of the built-in one that it may be written from.
+bool turns_back(const StepPlan&, std::size_t stage);
+bool turns_back(const StepInputs&, int stage);
+/// Whether a chunk's weights that are not split again stay whole for the step; else for a micro-batch, as on one stage
+/// that turns back.
+bool stays_whole(const StepPlan&);
+bool stays_whole(const StepInputs&);
 
 /// Whether they are gathered from the begin of the step on.
 bool gathers_ahead(const StepPlan&);

@@ -155,6 +155,39 @@ TEST_CASE("the order of a built-in schedule, given back, has its step to the pic
   CHECK(seen.size() == fixed.size());
 }
 
+TEST_CASE("an order given back gathers and reduces what the built-in schedule does, whatever is split") {
+  const Fabric fabric = cluster(8);
+  for (const PipelineSchedule schedule : fixed)
+    for (const int pp : {1, 2})
+      for (const int micro_batches : {1, 2, 4})
+        for (const bool reshard : {true, false})
+          for (const bool no_sync : {true, false}) {
+            StepInputs in = inputs(small_model(), layout(1, pp, 2), 512, 2 * micro_batches);
+            in.batch.micro_batch = 1;
+            in.batch.global_batch = 2 * micro_batches;
+            in.layout.schedule = schedule;
+            in.options.zero = 3;
+            in.options.reshard_after_forward = reshard;
+            in.options.no_sync = no_sync;
+            if (!check_step(in, fabric.rank_count(), {}).empty()) continue;
+            // All backwards of this one are whole, so that what is written says of none that it is.
+            if (schedule == PipelineSchedule::dualpipe_v && pp == 1 && micro_batches == 1) continue;
+            CAPTURE(to_string(schedule), pp, micro_batches, reshard, no_sync);
+            const StepInputs own = with_order(in, order_of_work(in, fabric, {}, Method::both).value());
+            const StepResult was = forecast_step(in, fabric, {}, Method::both).value();
+            const StepResult is = forecast_step(own, fabric, {}, Method::both).value();
+            CHECK(is.step == was.step);
+            CHECK(is.estimate.count() == Approx(was.estimate.count()).epsilon(1e-9));
+            CHECK(is.memory.peak() == was.memory.peak());
+            const auto counts = [](const StepResult& r) {
+              std::vector<std::int64_t> out;
+              for (const CollectiveCost& c : r.collectives) out.push_back(c.count);
+              return out;
+            };
+            CHECK(counts(is) == counts(was));
+          }
+}
+
 TEST_CASE("an order that was made for times has the same step and the same memory") {
   const Fabric fabric = cluster(4);
   for (const PipelineSchedule schedule : {PipelineSchedule::zb_1p, PipelineSchedule::zb_2p}) {

@@ -168,9 +168,11 @@ TEST_CASE("ZeRO-3 gathers layers in fp8 at a byte a weight, and casts its share 
   // Products in bf16 do not read that: each layer is cast back.
   in.options.precision = "bf16";
   CHECK(time_of(forecast_on_two(in).operations.forward, "weights cast from fp8").count() == Approx(3 * layer / 1e12));
-  // Where a step gathers once, on any schedule whose weights stay whole, it casts once, and back.
+  // Where a step gathers once for several micro-batches, on any schedule whose weights stay whole, it casts once, and
+  // back.
   in.options.reshard_after_forward = false;
   in.layout.schedule = PipelineSchedule::gpipe;
+  in.batch.global_batch *= 2;
   const StepResult whole = forecast_on_two(in);
   CHECK(bytes_of(whole, "dp all_gather") == 8 * layer + 2 * (embedding + head));
   CHECK(time_of(whole.operations.forward, "weights cast").count() == 0);
