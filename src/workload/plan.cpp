@@ -242,7 +242,8 @@ class StageMaker {
       UnitWork& unit = plan_.works[plan_.units[u].work];
       const double weight = gathered_weight_bytes(in_, is_layer(plan_.units[u].kind));
       const double g = in_.options.gradient_bytes;
-      const std::int64_t gathers = unit_gathers(in_, stage_, u + 1 == plan_.units.size());
+      const bool has_backward = !unit.backward.empty() || !unit.weights.empty();
+      const std::int64_t gathers = unit_gathers(in_, stage_, u + 1 == plan_.units.size(), has_backward);
       put(pricing_.gather(weight * parameters[u].used, gathers) +
               pricing_.gather_experts(weight * parameters[u].experts, gathers),
           unit.gather, unit.gather_uses);
@@ -389,10 +390,10 @@ bool gathers_once(const StepInputs& in) {
 
 std::int64_t reductions(const StepInputs& in) { return reduces_each_pass(in) ? in.batch.passes(in.layout) : 1; }
 
-std::int64_t unit_gathers(const StepInputs& in, int stage, bool last_unit) {
+std::int64_t unit_gathers(const StepInputs& in, int stage, bool last_unit, bool has_backward) {
   const bool reshards = in.options.reshard_after_forward;
   if (gathers_once(in)) return 1;
-  const bool again = reshards && !(last_unit && turns_back(in, stage));
+  const bool again = reshards && has_backward && !(last_unit && turns_back(in, stage));
   return std::int64_t{in.batch.passes(in.layout)} * (again ? 2 : 1);
 }
 

@@ -74,6 +74,10 @@ struct UnitWork {
   std::shared_ptr<const UnitWork> detail = {};  ///< a search's: the stretches that these are sums of
   const UnitWork& in_detail() const { return detail ? *detail : *this; }
   bool is_slowed() const;  ///< by a collective beside it
+  /// ZeRO-3: what a pass gathers first. A unit without a backward, as a frozen embedding, gathers nothing for one.
+  Seconds gather_before(bool backward) const {
+    return backward && in_detail().backward.empty() && in_detail().weights.empty() ? Seconds{} : gather;
+  }
   const std::vector<Stretch>& backward_of(bool whole) const {
     return whole && !whole_backward.empty() ? whole_backward : backward;
   }
@@ -240,7 +244,7 @@ int sharding_stage(const StepInputs&);
 bool gathers_once(const StepInputs&);
 /// Per rank and step: how often a stage's gradients are reduced, and with ZeRO-3 the weights of a unit gathered.
 std::int64_t reductions(const StepInputs&);
-std::int64_t unit_gathers(const StepInputs&, int stage, bool last_unit);
+std::int64_t unit_gathers(const StepInputs&, int stage, bool last_unit, bool has_backward);
 
 /// How gradients of a stage (bytes by unit, in forward order) fill buckets of `size` bytes: for each bucket the
 /// unit that completes it, last unit first. The last bucket holds `rest` bytes if that is above 0.

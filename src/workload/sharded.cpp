@@ -28,7 +28,7 @@ std::vector<ShardedPass> sharded_passes(const StagePlan& stage, bool reshard, bo
   for (auto unit = stage.units.rbegin(); unit != stage.units.rend(); ++unit) {
     const UnitWork& work = stage.work(*unit);
     const bool whole = !reshard || unit == stage.units.rbegin();
-    passes.push_back({work.backward_time(), whole ? Seconds{} : work.gather, work.reduce, {}});
+    passes.push_back({work.backward_time(), whole ? Seconds{} : work.gather_before(true), work.reduce, {}});
   }
   const std::size_t units = stage.units.size();
   for (std::size_t j = 0; j < passes.size() && overlap; ++j) {

@@ -224,7 +224,8 @@ class TurnTimer {
                   bool reduces) {
     const auto gather = [&](std::size_t n) {
       if (!exchanges.gathers || weights || n >= units.size()) return;
-      const Seconds time = longest([&](const StagePlan& stage) { return stage.work(stage.units[units[n]]).gather; });
+      const Seconds time = longest(
+          [&](const StagePlan& stage) { return stage.work(stage.units[units[n]]).gather_before(turn.backward); });
       if (time > Seconds{}) exchange(time);
     };
     const auto reduce = [&](std::size_t n) {

@@ -182,7 +182,7 @@ class Spelling {
 
   void gather_ahead(const TeamState& team) {
     for (const std::size_t u : units_in_first_use(lead(team.stages.front()), team.order)) {
-      gather_unit(team.stages, u, "", nullptr);
+      gather_unit(team.stages, u, false, "", nullptr);
       for_classes(team.stages, [&](State& s) { s.whole[u] = std::exchange(s.next_gathered, {}); });
     }
   }
@@ -378,7 +378,7 @@ class Spelling {
     });
     const bool ahead = exchange.gathers && gathers_ahead(plan_), gathers = exchange.gathers && !ahead;
     const std::string of = title(stages.front(), turn) + " ";
-    if (gathers && !exchange.first_stays) gather_unit(stages, units.front(), of, &State::reduced);
+    if (gathers && !exchange.first_stays) gather_unit(stages, units.front(), turn.backward, of, &State::reduced);
     for_classes(stages, [](State& s) { s.gathered = s.next_gathered; });
     for (std::size_t n = 0; n < units.size(); ++n) {
       const bool more = gathers && n + 1 < units.size();
@@ -388,18 +388,21 @@ class Spelling {
       });
       if (plan_.overlap_dp) {
         if (reduces && n > 0) reduce_unit(stages, units[n - 1], turn);
-        if (more) gather_unit(stages, units[n + 1], of, nullptr);
+        if (more) gather_unit(stages, units[n + 1], turn.backward, of, nullptr);
       }
       for_classes(stages, [&](State& s) {
         s.others.insert(s.others.end(), {s.gathered, s.pass_reduced});
         if (ahead) s.others.push_back(s.whole[units[n]]);
       });
       for (const std::size_t i : stages) pass_unit(i, units[n], turn);
-      for_classes(stages, [](State& s) { s.pass_reduced = s.next_reduced; });
-      if (!plan_.overlap_dp) {
+      if (plan_.overlap_dp) {
+        for_classes(stages, [](State& s) { s.pass_reduced = s.next_reduced; });
+      } else {
+        // A unit that has nothing to reduce leaves what was reduced before it to wait for.
+        if (reduces) for_classes(stages, [](State& s) { s.next_reduced = s.pass_reduced; });
         if (reduces) reduce_unit(stages, units[n], turn);
         for_classes(stages, [](State& s) { s.pass_reduced = s.next_reduced; });
-        if (more) gather_unit(stages, units[n + 1], of, &State::pass_reduced);
+        if (more) gather_unit(stages, units[n + 1], turn.backward, of, &State::pass_reduced);
       }
       for_classes(stages, [](State& s) { s.gathered = s.next_gathered; });
     }
@@ -409,10 +412,11 @@ class Spelling {
     for_classes(stages, [](State& s) { s.reduced = s.next_reduced; });
   }
 
-  /// After the work so far, and `besides`; leaves it in next_gathered.
-  void gather_unit(const Team& stages, std::size_t u, const std::string& of, Ready State::*besides) {
+  /// For a forward or a backward, after the work so far, and `besides`; leaves it in next_gathered.
+  void gather_unit(const Team& stages, std::size_t u, bool backward, const std::string& of, Ready State::*besides) {
     for_joins(stages, &StageClasses::shard, [&](std::size_t i, const Join& join) {
-      const Seconds time = longest(join, [&](std::size_t c) { return all_.of(c).work(all_.of(c).units[u]).gather; });
+      const Seconds time =
+          longest(join, [&](std::size_t c) { return all_.of(c).work(all_.of(c).units[u]).gather_before(backward); });
       if (time == Seconds{}) return;
       const auto waits = [&](std::size_t c) {
         const State& s = states_[c];

@@ -11,6 +11,7 @@
 #include "inputs.hpp"
 #include "timelines.hpp"
 #include "workload/estimate_step.hpp"
+#include "workload/memory.hpp"
 #include "workload/parameters.hpp"
 
 using namespace collcast;
@@ -202,6 +203,35 @@ TEST_CASE(
     CHECK(both.memory.peak() <= whole.memory.peak());
   }
   CHECK(compared > 50);
+}
+
+TEST_CASE("a frozen embedding is gathered for forwards alone, and what is gathered is the timeline's in closed form") {
+  const Fabric fabric = cluster(8);
+  for (const PipelineSchedule schedule :
+       {PipelineSchedule::one_f_one_b, PipelineSchedule::gpipe, PipelineSchedule::zb_h1, PipelineSchedule::dualpipe_v})
+    for (const int pp : {1, 2})
+      for (const bool overlap : {true, false})
+        for (const double rate : {1e9, 100e9}) {
+          StepInputs in = with_adapters(inputs(small_model(), layout(1, pp, 2), 512, 4));
+          in.layout.schedule = schedule;
+          in.options.zero = 3;
+          in.options.overlap_dp = overlap;
+          in.options.overlap_tp = TpOverlap::none;
+          CAPTURE(to_string(schedule), pp, overlap, rate);
+          REQUIRE(to_text(check_step(in, fabric.rank_count(), {})) == "");
+          const StepPlan plan = planned(in, priced(2e-6, rate));
+          CHECK(estimate_step(plan).total.count() == Approx(simulated(plan, fabric).count()).epsilon(1e-8));
+          std::int64_t counted = 0, spelled = 0, of_embedding = 0;
+          for (const CollectiveCost& c : plan.stages[0].collectives)
+            if (c.dimension == Dimension::dp && c.request.kind == CollectiveKind::all_gather) counted += c.count;
+          const StepSchedule step = spell_out(plan);
+          for (const OpId op : step.of_class[0]) {
+            if (step.places[op.value()].doing == Doing::gather) ++spelled;
+            if (step.schedule.name(op).find("embedding weight gather") != std::string_view::npos) ++of_embedding;
+          }
+          CHECK(counted == spelled);
+          CHECK(of_embedding == in.batch.passes(in.layout));
+        }
 }
 
 TEST_CASE("the planner's quick answer is the forecast's with adapters, too") {
