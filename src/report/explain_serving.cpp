@@ -367,7 +367,7 @@ Section parts_of_pass(const StepReport& report, const ServingPass& pass, const P
   const auto& rounds = report.result.inference->simulated_tokens;
   if (&words == &token_words && rounds) {
     out.terms.push_back({"round with the shortest context", {}, {}, rounds->at_first.count(), "s", "simulated"});
-    out.terms.push_back({"round in the middle",
+    out.terms.push_back({"round between",
                          {},
                          {},
                          rounds->at_middle.count(),
@@ -378,7 +378,7 @@ Section parts_of_pass(const StepReport& report, const ServingPass& pass, const P
         {"simulation", "((m + 1) (first + middle) / 2 + (n - m) (middle + last) / 2 - middle) / n",
          fmt::format("(({0} + 1) x ({1} + {2}) / 2 + ({3} - {0}) x ({2} + {4}) / 2 - {2}) / {3}", rounds->middle,
                      precise(rounds->at_first), precise(rounds->at_middle), rounds->count, precise(rounds->at_last)),
-         pass.simulate->count(), "s", "straight lines between the three, m: the one in the middle of n"});
+         pass.simulate->count(), "s", "straight lines between the three, m: the one between, of n"});
     return out;
   }
   const std::string difference = difference_text(*pass.simulate, pass.estimate);

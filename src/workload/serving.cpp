@@ -292,12 +292,19 @@ struct Simulated {
   std::int64_t operations = 0;
 };
 
-/// Prompts and two rounds behind them, and of tokens at the middle and the end of the answers two rounds each.
+/// Of the tokens behind the first the one at which what a token takes bends, as windows are full from it on; else the
+/// one in the middle.
+int token_between(const StepInputs& in, int count) {
+  const int full = in.model.window.tokens - 1 - in.serving->prompt_tokens;
+  return windowed_layers(in.model) > 0 && full > 0 && full < count ? full : (count - 1) / 2;
+}
+
+/// Prompts and two rounds behind them, and of tokens between and at the end of the answers two rounds each.
 Result<Simulated> simulated(const StepInputs& in, const Priced& p, const Fabric& fabric, const EngineOptions& engine,
                             StepTimeline* timeline) {
   const EngineOptions options{Sharing::max_min, engine.watch};
   Growth growth(in);
-  const int count = in.serving->output_tokens - 1, middle = (count - 1) / 2;
+  const int count = in.serving->output_tokens - 1, middle = token_between(in, count);
   Simulated out;
   out.tokens = {count, middle, {}, {}, {}};
   const auto finish = [](const Timeline& run, OpId op) { return to_seconds(run.ops[op.value()].finish); };

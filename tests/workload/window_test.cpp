@@ -157,6 +157,24 @@ TEST_CASE("a server keeps and reads a window's tokens, and a longer answer costs
   CHECK(both_ways_on_two(in).inference->last_token > windows.inference->last_token);
 }
 
+TEST_CASE("answers that fill a window on the way: the closed form is the simulation, and the parts sum to both") {
+  // 40 sequences, so that keys and values are much of a token; windows are full from some token of 999 on.
+  for (const int tokens : {2, 64, 65, 300, 999, 1000, 1063, 1064, 2000})
+    for (const bool continuous : {false, true}) {
+      StepInputs in = inputs(small_model(), layout(1, 1, 1), 64, 1);
+      in.serving = Serving{40, 64, 1000, 1, 2};
+      if (continuous) in.serving->batching = Batching::continuous;
+      in.options.optimizer = false;
+      in.model.window = {tokens, 2, 0, {}};
+      CAPTURE(tokens, continuous);
+      const StepResult r = both_ways_on_two(in);
+      const ServingPhase& decode = r.inference->decode;
+      CHECK(decode.simulate.value().count() == Approx(decode.estimate.count()).epsilon(1e-8));
+      CHECK(decode.breakdown.total().count() == Approx(decode.time().count()).epsilon(1e-8));
+      CHECK(r.breakdown.total().count() == Approx(r.step.count()).epsilon(1e-8));
+    }
+}
+
 TEST_CASE("a window is of some tokens, and of causal attention") {
   StepInputs in = windowed({0, 2, 0, {}}, layout(1, 1, 1));
   CHECK(to_text(check_step(in, 8, Origins())).find("a sliding window says how many tokens it has") !=

@@ -58,9 +58,10 @@ struct TokenTerms {
   LongerContext longer;        ///< the same
 };
 
-/// Rounds of tokens with the shortest context, one in the middle and the longest, as simulated.
+/// Rounds of tokens with the shortest context, one between and the longest, as simulated. The one between is in the
+/// middle, or where sliding windows are full: from there on windowed layers take no longer.
 struct SimulatedTokens {
-  int count = 0, middle = 0;  ///< tokens, and which of them (from 0) is in the middle
+  int count = 0, middle = 0;  ///< tokens, and which of them (from 0) is the one between
   Seconds at_first{}, at_middle{}, at_last{};
   /// Straight from the first to the middle and on to the last; the middle counts once.
   Seconds mean() const {
