@@ -418,7 +418,7 @@ Serving read_inference(Reader& reader, const Node& node, const ParallelLayout& l
   o.optional("batch", s.batch, AsCount{1, most_sequences});
   o.required("prompt_tokens", s.prompt_tokens, AsCount{1, 10'000'000});
   o.required("output_tokens", s.output_tokens, AsCount{2, most_tokens});
-  const bool cut = o.optional("microbatches", s.micro_batches, AsCount{1, most_sequences});
+  s.cut_by_stages = !o.optional("microbatches", s.micro_batches, AsCount{1, most_sequences});
   o.optional("precision", options.precision, AsWord<std::string>{serving_precisions(), serving_precisions()});
   const bool kept =
       o.optional("kv_precision", s.kv_bytes, AsWord<double>{{"bf16", "fp16", "fp8", "fp32"}, {2, 2, 1, 4}});
@@ -436,8 +436,7 @@ Serving read_inference(Reader& reader, const Node& node, const ParallelLayout& l
     reader.error({reader.origins().of(s.batch > s.prompt_tokens ? "inference.batch" : "inference.prompt_tokens"),
                   fmt::format("inference.batch {} x prompt_tokens {} are too many tokens", s.batch, s.prompt_tokens),
                   fmt::format("expected up to {}", most_together)});
-  // As many as keep every stage busy, where the batch can be cut so.
-  if (!cut && s.batch % layout.pp == 0 && s.batching == Batching::at_once) s.micro_batches = layout.pp;
+  s.cut(layout);
   if (!kept && (options.precision == "fp32" || options.precision == "tf32")) s.kv_bytes = 4;
   return s;
 }

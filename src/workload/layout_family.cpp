@@ -490,6 +490,7 @@ void put_server(const LayoutChoice& choice, StepInputs& in) {
   Serving& s = *in.serving;
   if (choice.batch > 0) s.batch = choice.batch;
   s.micro_batches = s.batch / choice.micro_batch;
+  s.cut_by_stages = false;
   in.layout.etp = choice.etp;
   in.batch.global_batch = s.batch * std::max(choice.dp, 1);
 }

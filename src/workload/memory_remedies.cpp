@@ -38,7 +38,10 @@ class Changes {
       options();
       layouts();
     }
-    return std::move(to_).all();
+    std::vector<Change> changes = std::move(to_).all();
+    for (Change& one : changes)
+      if (one.in.serving) one.in.serving->cut(one.in.layout);
+    return changes;
   }
 
  private:
@@ -102,25 +105,33 @@ class Changes {
   /// The most sequences that fit of those that go with the rest, else the fewest; and more micro-batches of them.
   void served_at_once() {
     const Serving& s = *in_.serving;
-    const int each = s.micro_batches * (in_.layout.sequence_parallel ? in_.layout.tp : 1);
-    const auto of = [&](int micro_batches, int batch) {
+    const bool by_stages = s.cut_by_stages && !s.is_continuous() && s.batch >= in_.layout.pp;
+    const int cuts = by_stages ? in_.layout.pp : s.micro_batches;
+    const int each = cuts * (in_.layout.sequence_parallel ? in_.layout.tp : 1);
+    const auto sequences = [&](int batch) {
+      StepInputs in = in_;
+      in.serving->batch = batch;
+      in.serving->cut(in.layout);
+      return in;
+    };
+    const auto cut_into = [&](int micro_batches) {
       StepInputs in = in_;
       in.serving->micro_batches = micro_batches;
-      in.serving->batch = batch;
+      in.serving->cut_by_stages = false;
       return in;
     };
     int some = 1, too_many = (s.batch + each - 1) / each;
     while (some + 1 < too_many) {
       const int middle = some + (too_many - some) / 2;
-      (fits(of(s.micro_batches, each * middle)) ? some : too_many) = middle;
+      (fits(sequences(each * middle)) ? some : too_many) = middle;
     }
     to_.offer(each * some < s.batch, {{"inference.batch", std::to_string(each * some)}},
-              [&](StepInputs& in) { in = of(s.micro_batches, each * some); });
+              [&](StepInputs& in) { in = sequences(each * some); });
     int cut = s.micro_batches;
-    for (int more = cut + 1; more <= s.batch && s.batching == Batching::at_once && !fits(of(cut, s.batch)); ++more)
+    for (int more = cut + 1; more <= s.batch && s.batching == Batching::at_once && !fits(cut_into(cut)); ++more)
       if (s.batch % more == 0) cut = more;
     to_.offer(cut > s.micro_batches, {{"inference.microbatches", std::to_string(cut)}},
-              [&](StepInputs& in) { in = of(cut, s.batch); });
+              [&](StepInputs& in) { in = cut_into(cut); });
   }
 
   /// Twice as many of them for a replica, and whole nodes more where the machine has too few.

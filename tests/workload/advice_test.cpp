@@ -4,6 +4,7 @@
 #include <map>
 #include <regex>
 
+#include "collcast/base/units.hpp"
 #include "inputs.hpp"
 #include "support/dice.hpp"
 #include "workload/memory_remedies.hpp"
@@ -57,7 +58,11 @@ void put(StepInputs& in, const std::string& path, const std::string& value) {
       {"batch.micro_batch", [](StepInputs& in, const auto& v) { in.batch.micro_batch = std::stoi(v); }},
       {"batch.global_batch", [](StepInputs& in, const auto& v) { in.batch.global_batch = std::stoi(v); }},
       {"inference.batch", [](StepInputs& in, const auto& v) { in.serving->batch = std::stoi(v); }},
-      {"inference.microbatches", [](StepInputs& in, const auto& v) { in.serving->micro_batches = std::stoi(v); }},
+      {"inference.microbatches",
+       [](StepInputs& in, const auto& v) {
+         in.serving->micro_batches = std::stoi(v);
+         in.serving->cut_by_stages = false;
+       }},
       {"training.attention",
        [](StepInputs& in, const auto& v) {
          in.options.attention = among({Attention::flash, Attention::unfused}, v);
@@ -114,6 +119,7 @@ std::pair<StepInputs, int> with(StepInputs in, const Offered& offered, int ranks
     else
       put(in, path, value);
   }
+  if (in.serving) in.serving->cut(in.layout);  // as a scenario is read
   return {in, ranks};
 }
 
@@ -205,6 +211,8 @@ TEST_CASE("a change that is offered where a batch to be served does not fit fits
         inputs(small_model(), layout(dice.pick({1, 2, 8}), continuous ? 1 : dice.pick({1, 2}), dice.pick({1, 2})),
                serving.prompt_tokens, 1);
     in.serving = serving;
+    in.serving->cut_by_stages = step % 2 == 1;
+    in.serving->cut(in.layout);
     in.options.optimizer = false;
     in.layout.sequence_parallel = dice.roll(4) == 0;
     const int ranks = in.layout.world() > 8 ? 16 : 8;
@@ -218,14 +226,15 @@ TEST_CASE("a change that is offered where a batch to be served does not fit fits
       const auto [changed, needed] = with(in, one, ranks);
       CHECK(check_step(changed, needed, {}).empty());
       CHECK(workload::peak_serving_memory(changed, 8).fits());
+      CHECK(one.said == format_bytes(volume(workload::peak_serving_memory(changed, 8).peak())));
       ++offered;
       if (one.values.size() == 1 && one.values.front().first == "inference.batch") {
         ++batches;
-        // The next one that goes together is too large.
+        // The next one that goes together is too large, or more than was asked for.
         StepInputs more = changed;
-        do ++more.serving->batch;
-        while (!check_step(more, needed, {}).empty());
-        CHECK_FALSE(workload::peak_serving_memory(more, 8).fits());
+        do ++more.serving->batch, more.serving->cut(more.layout);
+        while (!check_step(more, needed, {}).empty() || more.serving->micro_batches != changed.serving->micro_batches);
+        if (more.serving->batch <= in.serving->batch) CHECK_FALSE(workload::peak_serving_memory(more, 8).fits());
       }
       if (needed > ranks) ++nodes;
     }

@@ -231,6 +231,11 @@ struct Serving {
   double kv_bytes = 2;    ///< of an element of the kept keys and values
   bool kv_window = true;  ///< layers with a sliding window keep those of its tokens only
   Batching batching = Batching::at_once;
+  bool cut_by_stages = false;  ///< nobody said how many micro-batches: cut() has them, of another layout or batch too
+  /// One for every stage, where the batch can be cut so and nobody said otherwise.
+  void cut(const ParallelLayout& layout) {
+    if (cut_by_stages) micro_batches = batch % layout.pp == 0 && !is_continuous() ? layout.pp : 1;
+  }
   bool is_continuous() const { return batching == Batching::continuous; }
   /// Tokens of a sequence whose keys and values are kept: in the end, as the last one is no more attended to; of
   /// requests in flight, which are anywhere in their answers, the mean.
