@@ -153,7 +153,9 @@ Table summary_table(const StepReport& report) {
     const std::string difference = difference_text(*r.simulate, r.estimate);
     // With NCCL's collectives at one price in both, that the sums agree proves less.
     const char* same = nccl_collectives(report) ? "collectives by closed form in both" : "they agree";
-    row("closed form", format_seconds(r.estimate), difference.empty() ? same : "simulation " + difference);
+    const bool prices = report.machine.library == "ideal" && !report.faults && !r.collectives.empty();
+    const char* why = prices ? ": where messages share links a collective's closed form is approximate" : "";
+    row("closed form", format_seconds(r.estimate), difference.empty() ? same : "simulation " + difference + why);
   }
   if (const auto& unfolded = report.unfolded) {
     const std::string difference = difference_text(unfolded->step, r.step);
