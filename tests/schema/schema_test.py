@@ -130,6 +130,7 @@ COMMANDS = [
     ("plan", "collcast plan llama3-70b-inference-8xh100 --simulate 0 --set model.window.tokens=512 --set inference.kv_window=false --set model.experts.count=8 --set model.experts.top_k=2 --set model.experts.ffn=4096 --set layout.order=tp-cp-ep-dp-pp --why 2"),
     ("explain", "collcast explain step llama3-70b-inference-8xh100"),
     ("plan", "collcast plan gpt3-plan-64xa100 --nodes 1 --tp 8 --micro-batch 1"),
+    ("plan", "collcast plan llama3-70b-inference-8xh100 --simulate 0 --gpus 1 --set model.experts.count=8 --set model.experts.top_k=2 --set model.experts.ffn=4096"),
     ("groups", "collcast groups --tp 2 --pp 2 --dp 2 --cp 2 --ep 2 --order tp-cp-ep-dp-pp"),
     ("groups", "collcast groups --tp 2 --dp 4 --ep 4 --etp 1 --order tp-cp-ep-dp-pp"),
     ("groups", "collcast groups --tp 8 --pp 1 --dp 2 --rank 3 --topology dgx-h100"),
