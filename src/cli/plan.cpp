@@ -218,7 +218,7 @@ Result<Why> answer(const WhyQuestion& question, const Question& q, const PlanRes
   return why(q.inputs, q.fabric, choice, result.ranked);
 }
 
-/// Every layout was looked at, of every variant that was asked for, and none fits: a gate that the job did not pass.
+/// Every layout was looked at, of every variant that was asked for, and none fits.
 bool nothing_fits(const PlanReport& report) {
   return report.result.feasible == 0 && !report.result.partial &&
          std::ranges::all_of(report.variants, [](const PlanVariant& v) { return v.feasible == 0; });
@@ -323,7 +323,7 @@ Exit run_plan(const PlanArgs& args, const Session& session) {
   if (report.result.partial && !page_is_read) say(session, {partial_text(report)});
   if (nothing_fits(report) && !page_is_read) say(session, {nothing_fits_text(report.result)});
   const Exit delivered = deliver(session, report, format, args.output);
-  return patience.exit(delivered == Exit::ok && nothing_fits(report) ? Exit::gate_failed : delivered);
+  return patience.exit(delivered);
 }
 
 }  // namespace
@@ -365,7 +365,7 @@ Command add_plan(CLI::App& parent) {
       "Of a server: most tokens/s per GPU among those that keep the limits, replicas of 8 to 64 sequences\n"
       "  collcast plan llama3-70b-inference-8xh100 --batch 8,16,32,64 --max-ttft 2s --max-tpot 30ms\n"
       "  collcast plan llama3-70b-inference-8xh100 --objective tpot --why tp=4\n"
-      "Exits with 1 where no layout fits, and says what would make one fit.\n"
+      "Where no layout fits it says what would make one fit.\n"
       "Ctrl-C prints the best so far, marked partial, and exits with 130.");
   return [args, &app](const Session& session) {
     args->scenario.outputs = {args->output.file};
