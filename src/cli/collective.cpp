@@ -79,11 +79,13 @@ std::optional<std::string> takes_long(const CollectiveQuestion& q) {
   for (const Group& group : q.groups) ranks += group.size();
   const auto sizes = static_cast<double>(q.sizes.size());
   if (!q.all_algorithms || ranks * sizes < many) return std::nullopt;
+  std::string sooner = "--algorithm with one name";
+  if (q.policy.chunks == 0) sooner += ", --chunks 1";
+  if (q.sizes.size() > 1) sooner += ", one --size";
   return fmt::format(
       "closed forms of all algorithms among {:.0f} ranks, at {:.0f} size{}, can take minutes and memory for each; "
-      "--time-limit 30s prints those that are known by then; --algorithm with one name, --chunks 1 or one --size is "
-      "sooner",
-      ranks, sizes, q.sizes.size() == 1 ? "" : "s");
+      "--time-limit prints those that are known by then; sooner: {}",
+      ranks, sizes, q.sizes.size() == 1 ? "" : "s", sooner);
 }
 
 /// Those that are known where the patience is over before all are; then there is an error.

@@ -164,7 +164,11 @@ void count_once(Readings& more, std::set<std::filesystem::path>& files) {
     return again.count(table.file) > 0;
   });
   files.merge(own);
-  const auto is_again = [&](const Diagnostic& said) { return again.count(said.where.file) > 0; };
+  std::set<std::string> silent = again;  // and their sidecars
+  for (const std::string& file : again)
+    for (const char* sidecar : {".yaml", ".yml"})
+      silent.insert(std::filesystem::path(file).replace_extension(sidecar).string());
+  const auto is_again = [&](const Diagnostic& said) { return silent.count(said.where.file) > 0; };
   std::erase_if(more.warnings, is_again);
   std::erase_if(more.untimed, is_again);
   for (const std::string& file : again) {

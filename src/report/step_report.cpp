@@ -153,8 +153,10 @@ Table summary_table(const StepReport& report) {
     const std::string difference = difference_text(*r.simulate, r.estimate);
     // With NCCL's collectives at one price in both, that the sums agree proves less.
     const char* same = nccl_collectives(report) ? "collectives by closed form in both" : "they agree";
-    const bool prices = report.machine.library == "ideal" && !report.faults && !r.collectives.empty();
-    const char* why = prices ? ": where messages share links a collective's closed form is approximate" : "";
+    // A server's simulation also joins the tokens that it has made by straight lines.
+    const bool by_links = report.machine.library == "ideal" && !report.faults && !r.collectives.empty() &&
+                          report.inputs && !report.inputs->serving;
+    const char* why = by_links ? ": where messages share links a collective's closed form is approximate" : "";
     row("closed form", format_seconds(r.estimate), difference.empty() ? same : "simulation " + difference + why);
   }
   if (const auto& unfolded = report.unfolded) {

@@ -165,6 +165,14 @@ TEST_CASE("a file that is in a folder and named besides counts once, by whatever
     CHECK(Json::parse(run.out)["tables"].size() == 1);
     CHECK(run.err.find("is given twice") != std::string::npos);
   }
+  // What its sidecar is warned of is said once.
+  std::filesystem::create_directory(folder.path() / "tables");
+  folder.write("tables/t.csv", "collective,size_bytes,time_us,inplace\nall_reduce,1024,20,0\n");
+  folder.write("tables/t.yaml", "id: t\ncollective: all_reduce\nnodes: 1\nnranks: 2\nfoo: 1\n");
+  const std::string err = validate(folder, "--measured tables tables/t.csv --topology dgx-h100").err;
+  const std::size_t first = err.find("'foo'");
+  REQUIRE(first != std::string::npos);
+  CHECK(err.find("'foo'", first + 1) == std::string::npos);
 }
 
 TEST_CASE("validate writes collcast.validate.v1 with tables, summary and unscored, the same twice") {
