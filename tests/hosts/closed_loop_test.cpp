@@ -9,12 +9,18 @@
 //            64 KiB on, 1.4 to 22 ms, the median size's 5.5 ms, 4 %
 // Budgets are twice that sum from 64 KiB on, 12 %, and 30 % below. Rates are so low that a processor that is wanted
 // elsewhere does not matter, and ranks run before other programs where that is allowed (chrt). Without, a busy
-// machine's slices of 4 ms are in every step.
+// machine's slices of 4 ms are in every step. What no priority here can keep away is a virtual machine's host, which
+// takes processors for tens of milliseconds: most of a size's nine repetitions, once in a few dozen runs. Such a load
+// only ever adds time, so a forecast that is right is met by one of three measurements, each whole, and one that is
+// wrong by none; what no measurement may break (no time below what the link passes, a wrong rate found out) is asked of
+// each.
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
 #include <map>
 #include <sstream>
+#include <string>
+#include <vector>
 
 #include "hosts/here.hpp"
 
@@ -25,6 +31,30 @@ namespace {
 
 constexpr double payload_share = 1448.0 / 1514.0;
 constexpr double bucket_s = 0.5e-3;  ///< what a link that was idle passes at once, in time
+
+/// What a measurement missed that load from elsewhere can make it miss; empty: nothing.
+class Missed {
+ public:
+  void unless(bool met, const std::string& what) {
+    if (!met) text_ += (text_.empty() ? "" : "\n") + what;
+  }
+  const std::string& text() const { return text_; }
+
+ private:
+  std::string text_;
+};
+
+/// Runs `measurement`, which returns what it Missed, until one misses nothing, at most three times.
+template <class Measurement>
+void check_one_of_three(const Measurement& measurement) {
+  std::string missed;
+  for (int attempt = 1; attempt <= 3; ++attempt) {
+    missed = measurement().text();
+    if (missed.empty()) return;
+    WARN("measurement " << attempt << " of 3 missed: " << missed);
+  }
+  FAIL("none of three measurements met what is asked; the last one missed: " << missed);
+}
 
 struct Loop {
   Folder folder;
@@ -40,10 +70,10 @@ struct Loop {
 
   /// Tables of `kinds` in the folder `measured`, and the machine's description as machine.yaml.
   void measure(const std::string& kinds, const std::string& sizes) const {
-    REQUIRE(shell("$hosts topology --set " + hosts.name() + " > machine.yaml").exit == 0);
+    REQUIRE(shell("rm -rf measured && $hosts topology --set " + hosts.name() + " > machine.yaml").exit == 0);
     const std::string first = run_shell("chrt -f 10 true", folder.path()).exit == 0 ? "chrt -f 10 " : "";
     const Outcome out = hosts.run(first + "collcast measure " + kinds + " --backend gloo --size " + sizes +
-                                  " --warmup 1 --repetitions 5 --output measured/ --system hosts --date 2026-01-02");
+                                  " --warmup 1 --repetitions 9 --output measured/ --system hosts --date 2026-01-02");
     CAPTURE(out.err);
     REQUIRE(out.exit == 0);
   }
@@ -107,13 +137,15 @@ std::map<double, double> medians(const Loop& loop, const std::string& kind) {
 struct Share {
   double least, most;
 };
-void check_times(const Loop& loop, const std::string& kind, double rate, Share share, double slack) {
+void check_times(Missed& missed, const Loop& loop, const std::string& kind, double rate, Share share, double slack) {
   const double link = rate / 8 * payload_share;
   for (const auto& [size, median] : medians(loop, kind)) {
     const double least = share.least * size / link, most = share.most * size / link;
     CAPTURE(kind, size, median, least, most);
     CHECK(median >= least - bucket_s);
-    CHECK(median <= most * (1 + slack) + 1.2e-3);  // six steps of 0.2 ms
+    const double bound = most * (1 + slack) + 1.2e-3;  // six steps of 0.2 ms
+    missed.unless(median <= bound, kind + " of " + std::to_string(size) + " bytes took " + std::to_string(median) +
+                                       " s, " + std::to_string(bound) + " asked");
   }
 }
 
@@ -126,57 +158,68 @@ TEST_CASE(
     "four hosts at one switch: forecast from what the links were told, calibrated, validated on what it never saw") {
   const Loop loop("4 --rate 100Mbit");
   if (!loop.hosts.there()) return;
-  loop.measure("all_reduce,all_gather,reduce_scatter,reduce,broadcast", "32KiB:1MiB:x2");
-  // Gloo's reduce is a ring's reduce_scatter and a gather.
-  const std::string rings =
-      Loop::table("all_reduce") + Loop::table("all_gather") + Loop::table("reduce_scatter") + Loop::table("reduce");
+  check_one_of_three([&] {
+    Missed missed;
+    loop.measure("all_reduce,all_gather,reduce_scatter,reduce,broadcast", "32KiB:1MiB:x2");
+    // Gloo's reduce is a ring's reduce_scatter and a gather.
+    const std::string rings =
+        Loop::table("all_reduce") + Loop::table("all_gather") + Loop::table("reduce_scatter") + Loop::table("reduce");
 
-  // The description alone is within its budget; one with links four times as fast, or as slow, is not.
-  CHECK(loop.validate(rings, "machine.yaml", "medium=12%,small=30%") == 0);
-  loop.write_with_rate("fast.yaml", 4);
-  CHECK(loop.validate(rings, "fast.yaml", "medium=12%") == 1);
-  loop.write_with_rate("slow.yaml", 0.25);
-  CHECK(loop.validate(rings, "slow.yaml", "medium=12%") == 1);
-  check_times(loop, "all_reduce", 100e6, ring_passes, 0.12);
-  check_times(loop, "all_gather", 100e6, ring_pass, 0.12);
-  check_times(loop, "reduce_scatter", 100e6, ring_pass, 0.12);
-  check_times(loop, "reduce", 100e6, ring_passes, 0.12);
-  // Gloo's binomial tree sends to all children at once: two share the root's link, and where they share it evenly have
-  // all after 2 N/B; only then the first of them sends its own child N more, as the forecast's concurrent_tree has it
-  // (docs/measuring.md). TCP may share less evenly: no budget for it.
-  check_times(loop, "broadcast", 100e6, {2, 3}, 0.05);
+    // The description alone is within its budget; one with links four times as fast, or as slow, is not.
+    missed.unless(loop.validate(rings, "machine.yaml", "medium=12%,small=30%") == 0, "machine.yaml's budget");
+    loop.write_with_rate("fast.yaml", 4);
+    CHECK(loop.validate(rings, "fast.yaml", "medium=12%") == 1);
+    loop.write_with_rate("slow.yaml", 0.25);
+    CHECK(loop.validate(rings, "slow.yaml", "medium=12%") == 1);
+    check_times(missed, loop, "all_reduce", 100e6, ring_passes, 0.12);
+    check_times(missed, loop, "all_gather", 100e6, ring_pass, 0.12);
+    check_times(missed, loop, "reduce_scatter", 100e6, ring_pass, 0.12);
+    check_times(missed, loop, "reduce", 100e6, ring_passes, 0.12);
+    // Gloo's binomial tree sends to all children at once: two share the root's link, and where they share it evenly
+    // have all after 2 N/B; only then the first of them sends its own child N more, as the forecast's concurrent_tree
+    // has it (docs/measuring.md). TCP may share less evenly: no budget for it.
+    check_times(missed, loop, "broadcast", 100e6, {2, 3}, 0.05);
 
-  // Calibrated on all_reduce alone, the others are within theirs.
-  const std::string fit = "collcast calibrate --statistic median --measured" + Loop::table("all_reduce");
-  REQUIRE(loop.shell(fit + " --topology machine.yaml --output fit.yaml").exit == 0);
-  const std::string unseen = Loop::table("all_gather") + Loop::table("reduce_scatter") + Loop::table("reduce");
-  CHECK(loop.validate(unseen, "machine.yaml", "medium=12%,small=30%", " --overlay fit.yaml") == 0);
-  // The fit finds a link as it was told, to half of the budget: what acknowledgements leave is 0.979 of it.
-  const std::string overlay = loop.folder.read("fit.yaml"), key = "network: ";
-  const double efficiency = std::stod(overlay.substr(overlay.find(key) + key.size()));
-  CHECK(efficiency == Approx(1514.0 / (1514 + 33)).epsilon(0.06));
-  // A wrong rate is nothing that all_reduce would not show: the fit takes it back.
-  REQUIRE(loop.shell(fit + " --topology fast.yaml --output fast-fit.yaml").exit == 0);
-  CHECK(loop.validate(unseen, "fast.yaml", "medium=12%", " --overlay fast-fit.yaml") == 0);
+    // Calibrated on all_reduce alone, the others are within theirs.
+    const std::string fit = "collcast calibrate --statistic median --measured" + Loop::table("all_reduce");
+    REQUIRE(loop.shell(fit + " --topology machine.yaml --output fit.yaml").exit == 0);
+    const std::string unseen = Loop::table("all_gather") + Loop::table("reduce_scatter") + Loop::table("reduce");
+    missed.unless(loop.validate(unseen, "machine.yaml", "medium=12%,small=30%", " --overlay fit.yaml") == 0,
+                  "fit.yaml's budget");
+    // The fit finds a link as it was told, to half of the budget: what acknowledgements leave is 0.979 of it.
+    const std::string overlay = loop.folder.read("fit.yaml"), key = "network: ";
+    const double efficiency = std::stod(overlay.substr(overlay.find(key) + key.size()));
+    missed.unless(efficiency == Approx(1514.0 / (1514 + 33)).epsilon(0.06),
+                  "an efficiency of " + std::to_string(efficiency) + ", 0.979 asked to 6 %");
+    // A wrong rate is nothing that all_reduce would not show: the fit takes it back.
+    REQUIRE(loop.shell(fit + " --topology fast.yaml --output fast-fit.yaml").exit == 0);
+    missed.unless(loop.validate(unseen, "fast.yaml", "medium=12%", " --overlay fast-fit.yaml") == 0,
+                  "fast-fit.yaml's budget");
+    return missed;
+  });
 }
 
 TEST_CASE(
     "two racks with a slower uplink: the forecast sees the bottleneck, and one without it does not meet the budget") {
   const Loop loop("4 --rate 200Mbit --racks 2 --uplink 50Mbit");
   if (!loop.hosts.there()) return;
-  loop.measure("all_reduce,all_gather,sendrecv", "64KiB:512KiB:x2");
-  const std::string all = Loop::table("all_reduce") + Loop::table("all_gather") + Loop::table("sendrecv");
-  CHECK(loop.validate(all, "machine.yaml", "medium=12%") == 0);
-  // A ring crosses each uplink once in each direction: its rate is the ring's.
-  check_times(loop, "all_reduce", 50e6, ring_passes, 0.12);
-  check_times(loop, "all_gather", 50e6, ring_pass, 0.12);
-  check_times(loop, "sendrecv", 50e6, {1, 1}, 0.12);
-  // As if all stood at one switch: a quarter of the time.
-  std::string flat = loop.folder.read("machine.yaml");
-  const std::size_t kind = flat.find("kind: leaf_spine"), from = flat.find("  rail_optimized"),
-                    to = flat.find("  source: \"tc");
-  REQUIRE(from < to);
-  flat.erase(from, to - from).replace(kind, 16, "kind: star");
-  loop.folder.write("flat.yaml", flat);
-  CHECK(loop.validate(all, "flat.yaml", "medium=12%") == 1);
+  check_one_of_three([&] {
+    Missed missed;
+    loop.measure("all_reduce,all_gather,sendrecv", "64KiB:512KiB:x2");
+    const std::string all = Loop::table("all_reduce") + Loop::table("all_gather") + Loop::table("sendrecv");
+    missed.unless(loop.validate(all, "machine.yaml", "medium=12%") == 0, "machine.yaml's budget");
+    // A ring crosses each uplink once in each direction: its rate is the ring's.
+    check_times(missed, loop, "all_reduce", 50e6, ring_passes, 0.12);
+    check_times(missed, loop, "all_gather", 50e6, ring_pass, 0.12);
+    check_times(missed, loop, "sendrecv", 50e6, {1, 1}, 0.12);
+    // As if all stood at one switch: a quarter of the time.
+    std::string flat = loop.folder.read("machine.yaml");
+    const std::size_t kind = flat.find("kind: leaf_spine"), from = flat.find("  rail_optimized"),
+                      to = flat.find("  source: \"tc");
+    REQUIRE(from < to);
+    flat.erase(from, to - from).replace(kind, 16, "kind: star");
+    loop.folder.write("flat.yaml", flat);
+    CHECK(loop.validate(all, "flat.yaml", "medium=12%") == 1);
+    return missed;
+  });
 }
