@@ -14,24 +14,13 @@
 #include "report/gates.hpp"
 #include "report/metrics.hpp"
 #include "report/sent.hpp"
+#include "report/step_tables.hpp"
 #include "report/unfolded.hpp"
 #include "report/wording.hpp"
 
 namespace collcast {
 
 namespace {
-
-constexpr int bar_width = 40;
-
-std::string percent_of(double part, double whole) {
-  return whole > 0 ? fmt::format("{:.1f}%", 100 * part / whole) : "-";
-}
-
-std::string bar(double part, double whole) {
-  if (!(whole > 0) || !(part > 0)) return "";
-  const double share = std::clamp(part / whole, 0.0, 1.0);
-  return std::string(static_cast<std::size_t>(std::lround(share * bar_width)), '#');
-}
 
 std::string inputs_text(const StepInputs& in) {
   std::string degrees = fmt::format("TP {} x PP {} x DP {}", in.layout.tp, in.layout.pp, in.layout.dp);
@@ -84,11 +73,6 @@ std::string not_modelled(const StepReport& report) {
       report.unfolded ? " (but in the unfolded step)" : "");
 }
 
-constexpr const char* nccl_in_steps =
-    "library nccl: collectives take the time of NCCL's closed form, in the simulated timeline too; groups at once "
-    "share "
-    "a node's NICs evenly, and are not in each other's way inside a node (docs/nccl.md).";
-
 constexpr const char* faults_in_steps =
     "faults: every rank is simulated, ranks that are alike once; the closed form has every replica as slow as the "
     "slowest one of each stage. The layer, the communication and the collectives are those of the slowest ranks "
@@ -125,12 +109,6 @@ bool draws(const std::vector<MachineFault>& faults, bool of_links) {
   return std::any_of(faults.begin(), faults.end(), [of_links](const MachineFault& fault) {
     return (fault.link() != nullptr) == of_links && fault.jitter() != nullptr && fault.jitter()->spread > 0;
   });
-}
-
-bool nccl_collectives(const StepReport& report) {
-  const auto& inference = report.result.inference;
-  return report.machine.library == "nccl" &&
-         !(inference ? inference->decode.collectives : report.result.collectives).empty();
 }
 
 /// ", 64 ranks in 8 classes" of which one each is simulated.
@@ -180,13 +158,6 @@ Table summary_table(const StepReport& report) {
   return out;
 }
 
-/// Where some layers have a window and others do not, those are shown.
-std::string layer_title(const StepInputs& in) {
-  const int windowed = windowed_layers(in.model);
-  const bool mixed = windowed > 0 && windowed < in.model.layers;
-  return std::string("one layer") + (mixed ? " that attends to all tokens" : "") + ", one micro-batch";
-}
-
 Table layer_table(const StepInputs& in, const LayerTimes& layer) {
   Table out{layer_title(in),
             {{"", "", Align::left}, {"", "", Align::right}},
@@ -201,12 +172,6 @@ Table layer_table(const StepInputs& in, const LayerTimes& layer) {
       out.rows.push_back({"of which exposed", format_seconds(exposed)});
     }
   return out;
-}
-
-/// ", of the slowest stage (stage 3)" where there is more than one.
-std::string of_stage(const StepReport& report) {
-  if (!report.inputs || report.inputs->layout.pp == 1) return {};
-  return fmt::format(", of the slowest stage (stage {})", report.result.stage.stage);
 }
 
 Table breakdown_table(const StepReport& report) {
@@ -308,202 +273,6 @@ bool waits_for_others(const StepResult& r) {
   for (const Communication& c : communication(r))
     if (c.exposed > c.total * (1 + 1e-9) && c.total.count() > 0) return true;
   return false;
-}
-
-std::string gigabytes(Bytes b) { return fmt::format("{:.2f}", static_cast<double>(b.value()) / 0x1p30); }
-
-Table memory_table(const MemoryUse& m) {
-  const bool trains = m.by_moment.front() > Bytes(0);
-  Table out{fmt::format("memory of the fullest rank (stage {}){}", m.stage,
-                        trains ? fmt::format(", {}", moment_text(m.moment)) : std::string()),
-            {{"item", "", Align::left},
-             {"size", "GiB", Align::right},
-             {"of the GPU", "", Align::right},
-             {"", "", Align::left}},
-            {}};
-  const auto capacity = static_cast<double>(m.capacity.value());
-  const auto row = [&](const char* name, Bytes bytes) {
-    const auto size = static_cast<double>(bytes.value());
-    out.rows.push_back({name, gigabytes(bytes), percent_of(size, capacity), bar(size, capacity)});
-  };
-  const bool serves = m.kv_cache > Bytes(0);
-  const auto concerns = [&](Bytes MemoryUse::*size) {
-    if (size == &MemoryUse::framework) return false;
-    if (size == &MemoryUse::gradient_copies) return m.gradient_copies > Bytes(0);
-    if (size == &MemoryUse::kv_cache) return serves;
-    return !serves || (size != &MemoryUse::gradients && size != &MemoryUse::optimizer);
-  };
-  for (const MemoryPart& part : memory_parts)
-    if (concerns(part.size)) row(part.name, m.*part.size);
-  row("peak", m.peak());
-  out.rows.push_back({"capacity", gigabytes(m.capacity), "", ""});
-  return out;
-}
-
-Table collectives_table(const StepReport& report, const std::vector<CollectiveCost>& collectives, const char* per) {
-  Table out{fmt::format("collectives, per rank and {}{}", per, of_stage(report)),
-            {{"collective", "", Align::left},
-             {"algorithm", "", Align::left},
-             {"ranks", "", Align::right},
-             {"groups at once", "", Align::right},
-             {"size", "", Align::right},
-             {"time of one", "", Align::right},
-             {"count", "", Align::right},
-             {"in total", "", Align::right}},
-            {}};
-  for (const CollectiveCost& c : collectives) {
-    out.rows.push_back({c.name, c.algorithm, fmt::format("{}", c.request.group.size()),
-                        fmt::format("{}", c.request.alongside.size() + 1), size_text(c.request.size),
-                        format_seconds(c.time), fmt::format("{}", c.count),
-                        format_seconds(c.time * static_cast<double>(c.count))});
-  }
-  return out;
-}
-
-std::string level_text(const Operation& op) {
-  const std::string_view level = op.level();
-  return level == "measured" ? fmt::format("roofline x {:.3f}, as measured", op.measured_ratio) : std::string(level);
-}
-
-void append_operations(Table& out, const char* pass, const std::vector<Operation>& operations) {
-  for (const Operation& op : operations) {
-    out.rows.push_back({pass, op.name, format_count(op.flops.value()), format_bytes(op.bytes), format_seconds(op.time),
-                        op.bound, level_text(op)});
-  }
-}
-
-Table operations_table(const StepInputs& in, const LayerOperations& operations) {
-  const double scale = in.gpu.kernel_scale;
-  Table out{fmt::format("kernels of one layer, one micro-batch{}",
-                        scale == 1 ? std::string() : fmt::format("; all times x {:.4g} (gpu.kernel_scale)", scale)),
-            {{"pass", "", Align::left},
-             {"kernel", "", Align::left},
-             {"FLOP", "", Align::right},
-             {"moved", "", Align::right},
-             {"time", "", Align::right},
-             {"bound by", "", Align::left},
-             {"level", "", Align::left}},
-            {}};
-  append_operations(out, "forward", operations.forward);
-  append_operations(out, "backward", operations.backward);
-  append_operations(out, "recompute", operations.recompute);
-  return out;
-}
-
-/// One of several numbers of the same thing, and how the other method's differs.
-std::string by_other_method(const ServingPhase& phase, bool same_prices) {
-  if (!phase.simulate) return "closed form";
-  const std::string difference = difference_text(*phase.simulate, phase.estimate);
-  if (!difference.empty()) return "simulated; closed form " + format_seconds(phase.estimate);
-  return same_prices ? "simulated; collectives by closed form" : "simulated, as by closed form";
-}
-
-bool in_flight(const StepReport& report) {
-  return report.inputs && report.inputs->serving && report.inputs->serving->batching == Batching::continuous;
-}
-
-Table serving_table(const StepReport& report) {
-  const StepResult& r = report.result;
-  const InferenceResult& s = *r.inference;
-  const bool same = nccl_collectives(report);
-  Table out{{}, {{"", "", Align::left}, {"", "", Align::right}, {"", "", Align::left}}, {}};
-  if (in_flight(report)) {
-    out.rows = {{"TTFT", format_seconds(s.prefill.time()), by_other_method(s.prefill, same)},
-                {"TPOT", format_seconds(s.decode.time()), by_other_method(s.decode, same)},
-                {"from prompt to last token", format_seconds(r.step), "of one request: TTFT and all further tokens"},
-                {"output tokens/s", figure_text(s.tokens_per_s), "of all replicas"},
-                {"output tokens/s per GPU", figure_text(r.tokens_per_s_per_gpu), ""}};
-    return out;
-  }
-  out.rows = {{"TTFT", format_seconds(s.prefill.time()), by_other_method(s.prefill, same)},
-              {"TPOT", format_seconds(s.decode.time()), by_other_method(s.decode, same)},
-              {"with the shortest context", format_seconds(s.first_token), "closed form"},
-              {"with the longest", format_seconds(s.last_token), "closed form"},
-              {"output tokens/s", figure_text(s.tokens_per_s), "of all replicas, while they decode"},
-              {"from prompts to last tokens", format_seconds(r.step), "TTFT and all further tokens"},
-              {"output tokens/s per GPU", figure_text(r.tokens_per_s_per_gpu), "over that time"}};
-  return out;
-}
-
-Table phases_table(const StepReport& report) {
-  const InferenceResult& s = *report.result.inference;
-  Table out{"where the time goes" + of_stage(report),
-            {{"part", "", Align::left},
-             {"TTFT", "", Align::right},
-             {"share", "", Align::right},
-             {"TPOT", "", Align::right},
-             {"share", "", Align::right},
-             {"", "", Align::left}},
-            {}};
-  const double ttft = s.prefill.time().count(), tpot = s.decode.time().count();
-  const auto row = [&](const char* name, Seconds prefill, Seconds decode) {
-    // Less than a millionth of both is the rounding of sums and of the simulator's clock.
-    if (!(prefill.count() > 1e-6 * ttft) && !(decode.count() > 1e-6 * tpot)) return;
-    const auto shown = [](Seconds time, double all) {
-      return format_seconds(time.count() > 1e-6 * all ? time : Seconds{});
-    };
-    out.rows.push_back({name, shown(prefill, ttft), percent_of(prefill.count(), ttft), shown(decode, tpot),
-                        percent_of(decode.count(), tpot), bar(decode.count(), tpot)});
-  };
-  const Breakdown &a = s.prefill.breakdown, &b = s.decode.breakdown;
-  row("compute", a.compute, b.compute);
-  row("TP exposed", a.tp_exposed, b.tp_exposed);
-  row("EP exposed", a.ep_exposed, b.ep_exposed);
-  row("PP exposed", a.pp_exposed, b.pp_exposed);
-  row("bubble", a.bubble, b.bubble);
-  out.rows.push_back(
-      {"all", format_seconds(s.prefill.time()), "100.0%", format_seconds(s.decode.time()), "100.0%", ""});
-  return out;
-}
-
-Table layers_table(const StepInputs& in, const InferenceResult& s) {
-  return {layer_title(in),
-          {{"", "", Align::left}, {"prompts", "", Align::right}, {"a token each", "", Align::right}},
-          {{"kernels and communication", format_seconds(s.prefill.layer), format_seconds(s.decode.layer)},
-           {"of which TP and EP", format_seconds(s.prefill.layer_comm), format_seconds(s.decode.layer_comm)}}};
-}
-
-Table serving_operations(const StepInputs& in, const InferenceResult& s) {
-  Table out = operations_table(in, {});
-  append_operations(out, "prompts", s.prefill.operations);
-  append_operations(out, "a token", s.decode.operations);
-  return out;
-}
-
-constexpr const char* not_modelled_of_serving =
-    "all sequences of the batch come at once, with prompts and answers of one length; not modelled: requests that come "
-    "and go, prompts in chunks beside tokens, speculative tokens, the host's scheduling and launch gaps "
-    "(docs/steps.md).";
-constexpr const char* not_modelled_in_flight =
-    "requests have prompts and answers of one length, and one follows each that is done; not modelled: the burst at "
-    "the "
-    "start, requests that wait for memory, prompts and tokens in one pass, speculative tokens, the host's scheduling "
-    "and "
-    "launch gaps (docs/steps.md).";
-
-void add_serving(Page& out, const StepReport& report) {
-  const InferenceResult& s = *report.result.inference;
-  out.blocks.push_back(serving_table(report));
-  if (!report.gates.empty()) out.blocks.push_back(gates_table(report.gates));
-  out.blocks.push_back(phases_table(report));
-  out.blocks.push_back(layers_table(*report.inputs, s));
-  out.blocks.push_back(memory_table(report.result.memory));
-  if (!s.prefill.collectives.empty()) {
-    out.blocks.push_back(
-        collectives_table(report, s.prefill.collectives, in_flight(report) ? "prompt" : "batch of prompts"));
-    out.blocks.push_back(collectives_table(report, s.decode.collectives, "token of the batch"));
-  }
-  if (report.list_operations) out.blocks.push_back(serving_operations(*report.inputs, s));
-  if (report.machine.calibrated)
-    out.blocks.push_back(
-        Paragraph{calibrated_text(report.machine, report.collectives.base_latency), Paragraph::Tone::note});
-  if (std::optional<std::string> text = interval_text(report))
-    out.blocks.push_back(Paragraph{std::move(*text), Paragraph::Tone::note});
-  if (nccl_collectives(report)) out.blocks.push_back(Paragraph{nccl_in_steps, Paragraph::Tone::note});
-  out.blocks.push_back(
-      Paragraph{in_flight(report) ? not_modelled_in_flight : not_modelled_of_serving, Paragraph::Tone::note});
-  for (const std::string& warning : report.result.warnings)
-    out.blocks.push_back(Paragraph{warning, Paragraph::Tone::warning});
 }
 
 }  // namespace

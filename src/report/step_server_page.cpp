@@ -1,0 +1,134 @@
+// The page of a server's forecast: TTFT, TPOT and rates, where the time of both goes, memory, collectives.
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "collcast/base/units.hpp"
+#include "report/gates.hpp"
+#include "report/metrics.hpp"
+#include "report/step_tables.hpp"
+#include "report/wording.hpp"
+
+namespace collcast {
+
+namespace {
+
+/// One of several numbers of the same thing, and how the other method's differs.
+std::string by_other_method(const ServingPhase& phase, bool same_prices) {
+  if (!phase.simulate) return "closed form";
+  const std::string difference = difference_text(*phase.simulate, phase.estimate);
+  if (!difference.empty()) return "simulated; closed form " + format_seconds(phase.estimate);
+  return same_prices ? "simulated; collectives by closed form" : "simulated, as by closed form";
+}
+
+bool in_flight(const StepReport& report) {
+  return report.inputs && report.inputs->serving && report.inputs->serving->batching == Batching::continuous;
+}
+
+Table serving_table(const StepReport& report) {
+  const StepResult& r = report.result;
+  const InferenceResult& s = *r.inference;
+  const bool same = nccl_collectives(report);
+  Table out{{}, {{"", "", Align::left}, {"", "", Align::right}, {"", "", Align::left}}, {}};
+  if (in_flight(report)) {
+    out.rows = {{"TTFT", format_seconds(s.prefill.time()), by_other_method(s.prefill, same)},
+                {"TPOT", format_seconds(s.decode.time()), by_other_method(s.decode, same)},
+                {"from prompt to last token", format_seconds(r.step), "of one request: TTFT and all further tokens"},
+                {"output tokens/s", figure_text(s.tokens_per_s), "of all replicas"},
+                {"output tokens/s per GPU", figure_text(r.tokens_per_s_per_gpu), ""}};
+    return out;
+  }
+  out.rows = {{"TTFT", format_seconds(s.prefill.time()), by_other_method(s.prefill, same)},
+              {"TPOT", format_seconds(s.decode.time()), by_other_method(s.decode, same)},
+              {"with the shortest context", format_seconds(s.first_token), "closed form"},
+              {"with the longest", format_seconds(s.last_token), "closed form"},
+              {"output tokens/s", figure_text(s.tokens_per_s), "of all replicas, while they decode"},
+              {"from prompts to last tokens", format_seconds(r.step), "TTFT and all further tokens"},
+              {"output tokens/s per GPU", figure_text(r.tokens_per_s_per_gpu), "over that time"}};
+  return out;
+}
+
+Table phases_table(const StepReport& report) {
+  const InferenceResult& s = *report.result.inference;
+  Table out{"where the time goes" + of_stage(report),
+            {{"part", "", Align::left},
+             {"TTFT", "", Align::right},
+             {"share", "", Align::right},
+             {"TPOT", "", Align::right},
+             {"share", "", Align::right},
+             {"", "", Align::left}},
+            {}};
+  const double ttft = s.prefill.time().count(), tpot = s.decode.time().count();
+  const auto row = [&](const char* name, Seconds prefill, Seconds decode) {
+    // Less than a millionth of both is the rounding of sums and of the simulator's clock.
+    if (!(prefill.count() > 1e-6 * ttft) && !(decode.count() > 1e-6 * tpot)) return;
+    const auto shown = [](Seconds time, double all) {
+      return format_seconds(time.count() > 1e-6 * all ? time : Seconds{});
+    };
+    out.rows.push_back({name, shown(prefill, ttft), percent_of(prefill.count(), ttft), shown(decode, tpot),
+                        percent_of(decode.count(), tpot), bar(decode.count(), tpot)});
+  };
+  const Breakdown &a = s.prefill.breakdown, &b = s.decode.breakdown;
+  row("compute", a.compute, b.compute);
+  row("TP exposed", a.tp_exposed, b.tp_exposed);
+  row("EP exposed", a.ep_exposed, b.ep_exposed);
+  row("PP exposed", a.pp_exposed, b.pp_exposed);
+  row("bubble", a.bubble, b.bubble);
+  out.rows.push_back(
+      {"all", format_seconds(s.prefill.time()), "100.0%", format_seconds(s.decode.time()), "100.0%", ""});
+  return out;
+}
+
+Table layers_table(const StepInputs& in, const InferenceResult& s) {
+  return {layer_title(in),
+          {{"", "", Align::left}, {"prompts", "", Align::right}, {"a token each", "", Align::right}},
+          {{"kernels and communication", format_seconds(s.prefill.layer), format_seconds(s.decode.layer)},
+           {"of which TP and EP", format_seconds(s.prefill.layer_comm), format_seconds(s.decode.layer_comm)}}};
+}
+
+Table serving_operations(const StepInputs& in, const InferenceResult& s) {
+  Table out = operations_table(in, {});
+  append_operations(out, "prompts", s.prefill.operations);
+  append_operations(out, "a token", s.decode.operations);
+  return out;
+}
+
+constexpr const char* not_modelled_of_serving =
+    "all sequences of the batch come at once, with prompts and answers of one length; not modelled: requests that come "
+    "and go, prompts in chunks beside tokens, speculative tokens, the host's scheduling and launch gaps "
+    "(docs/steps.md).";
+constexpr const char* not_modelled_in_flight =
+    "requests have prompts and answers of one length, and one follows each that is done; not modelled: the burst at "
+    "the "
+    "start, requests that wait for memory, prompts and tokens in one pass, speculative tokens, the host's scheduling "
+    "and "
+    "launch gaps (docs/steps.md).";
+
+}  // namespace
+
+void add_serving(Page& out, const StepReport& report) {
+  const InferenceResult& s = *report.result.inference;
+  out.blocks.push_back(serving_table(report));
+  if (!report.gates.empty()) out.blocks.push_back(gates_table(report.gates));
+  out.blocks.push_back(phases_table(report));
+  out.blocks.push_back(layers_table(*report.inputs, s));
+  out.blocks.push_back(memory_table(report.result.memory));
+  if (!s.prefill.collectives.empty()) {
+    out.blocks.push_back(
+        collectives_table(report, s.prefill.collectives, in_flight(report) ? "prompt" : "batch of prompts"));
+    out.blocks.push_back(collectives_table(report, s.decode.collectives, "token of the batch"));
+  }
+  if (report.list_operations) out.blocks.push_back(serving_operations(*report.inputs, s));
+  if (report.machine.calibrated)
+    out.blocks.push_back(
+        Paragraph{calibrated_text(report.machine, report.collectives.base_latency), Paragraph::Tone::note});
+  if (std::optional<std::string> text = interval_text(report))
+    out.blocks.push_back(Paragraph{std::move(*text), Paragraph::Tone::note});
+  if (nccl_collectives(report)) out.blocks.push_back(Paragraph{nccl_in_steps, Paragraph::Tone::note});
+  out.blocks.push_back(
+      Paragraph{in_flight(report) ? not_modelled_in_flight : not_modelled_of_serving, Paragraph::Tone::note});
+  for (const std::string& warning : report.result.warnings)
+    out.blocks.push_back(Paragraph{warning, Paragraph::Tone::warning});
+}
+
+}  // namespace collcast

@@ -1,0 +1,32 @@
+// Tables that the pages of training steps and of servers share.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "collcast/report/documents.hpp"
+
+namespace collcast {
+
+inline constexpr const char* nccl_in_steps =
+    "library nccl: collectives take the time of NCCL's closed form, in the simulated timeline too; groups at once "
+    "share a node's NICs evenly, and are not in each other's way inside a node (docs/nccl.md).";
+
+/// "12.3%"; "-" of nothing.
+std::string percent_of(double part, double whole);
+/// A part of a whole as a bar of characters.
+std::string bar(double part, double whole);
+bool nccl_collectives(const StepReport& report);
+/// Where some layers have a window and others do not, those are shown.
+std::string layer_title(const StepInputs& in);
+/// ", of the slowest stage (stage 3)" where there is more than one.
+std::string of_stage(const StepReport& report);
+Table memory_table(const MemoryUse& m);
+Table collectives_table(const StepReport& report, const std::vector<CollectiveCost>& collectives, const char* per);
+Table operations_table(const StepInputs& in, const LayerOperations& operations);
+void append_operations(Table& out, const char* pass, const std::vector<Operation>& operations);
+
+/// What a server's page says behind its title.
+void add_serving(Page& out, const StepReport& report);
+
+}  // namespace collcast
