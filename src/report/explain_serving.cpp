@@ -9,6 +9,7 @@
 
 #include "collcast/base/units.hpp"
 #include "report/explain.hpp"
+#include "report/step_tables.hpp"
 #include "report/wording.hpp"
 
 namespace collcast {
@@ -433,6 +434,22 @@ Section ttft_section(const StepReport& report) {
   if (!s.is_continuous()) {
     out.terms.push_back({"TTFT", "prompts", precise(prompt), served.prefill.time().count(), "s",
                          "until the last sequence of the batch has its first token"});
+  } else if (s.load) {
+    const PromptShares share = prompt_shares(s);
+    const Seconds token = served.decode.pass.time();
+    out.terms.push_back({"prompts waited for",
+                         {},
+                         {},
+                         share.in_ttft,
+                         "",
+                         "its own among them, as shares of a whole one: mean over the requests of the run"});
+    out.terms.push_back(
+        {"tokens waited for", {}, {}, share.tokens_in_ttft, "", "passes with a token of all in them: the same"});
+    out.terms.push_back({"TTFT", "prompts waited for x prompt + tokens waited for x token",
+                         fmt::format("{} x {} + {} x {}", exact(share.in_ttft), precise(prompt),
+                                     exact(share.tokens_in_ttft), precise(token)),
+                         served.prefill.time().count(), "s",
+                         fmt::format("counted pass by pass in {} (docs/steps.md)", load_text(s))});
   } else {
     out.terms.push_back(
         {"TTFT", "(1 + (C - 1) / (2 K)) prompt",
@@ -454,6 +471,18 @@ Section tpot_section(const StepReport& report) {
   if (!s.is_continuous()) {
     out.terms.push_back(
         {"TPOT", "token", precise(token), served.decode.time().count(), "s", "mean over the tokens behind the first"});
+  } else if (s.load) {
+    const PromptShares share = prompt_shares(s);
+    out.terms.push_back({"prompts between two tokens",
+                         {},
+                         {},
+                         share.in_tpot,
+                         "",
+                         "of others, as shares of a whole one: mean over the requests of the run"});
+    out.terms.push_back({"TPOT", "token + prompts between two tokens x prompt",
+                         fmt::format("{} + {} x {}", precise(token), exact(share.in_tpot), precise(prompt)),
+                         served.decode.time().count(), "s", "every pass has a token of each running request in it"});
+    out.text.push_back(remark("the shares have those of the prompts between two tokens in them"));
   } else {
     out.terms.push_back({"TPOT", "token + (C - 1) (1 - 1 / (2 K)) / K x prompt",
                          fmt::format("{0} + ({1} - 1) x (1 - 1 / (2 x {2})) / {2} x {3}", precise(token), s.batch,
@@ -477,6 +506,18 @@ Section rates_of_server(const StepReport& report) {
       {"from prompts to last tokens", "TTFT + (output tokens - 1) x TPOT",
        fmt::format("{} + ({} - 1) x {}", precise(served.prefill.time()), s.output_tokens, precise(tpot)),
        r.step.count(), "s", s.is_continuous() ? "of one request" : "of the batch"});
+  if (served.load) {
+    out.terms.push_back({"the whole run", {}, {}, served.load->duration.count(), "s", "until the last token of all"});
+    out.terms.push_back(
+        {"tokens/s", "DP x output tokens of the run / the whole run",
+         fmt::format("{} x {} / {}", in.layout.dp, exact(static_cast<double>(run_load(s).output_tokens)),
+                     precise(served.load->duration)),
+         served.tokens_per_s, "", "of all replicas"});
+    out.terms.push_back({"tokens/s per GPU", "tokens/s / GPUs",
+                         fmt::format("{} / {}", exact(served.tokens_per_s), in.layout.world()), r.tokens_per_s_per_gpu,
+                         "", "over the run"});
+    return out;
+  }
   if (s.is_continuous())
     out.terms.push_back({"tokens/s", "requests in flight x DP x output tokens / from prompts to last tokens",
                          fmt::format("{} x {} x {} / {}", s.batch, in.layout.dp, s.output_tokens, precise(r.step)),

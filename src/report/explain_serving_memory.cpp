@@ -44,12 +44,12 @@ Section cache_section(const StepInputs& in, const ServingMemoryTerms& t) {
          t.kept_elements, "",
          m.kv_heads >= in.layout.tp ? "key and value of the rank's KV heads"
                                     : "key and value of one KV head, which several TP ranks have copies of"});
-  out.terms.push_back({"tokens of a sequence", s.is_continuous() ? "prompt + output / 2" : "prompt + output - 1",
-                       s.is_continuous() ? fmt::format("{} + {} / 2", s.prompt_tokens, s.output_tokens)
-                                         : fmt::format("{} + {} - 1", s.prompt_tokens, s.output_tokens),
+  out.terms.push_back({"tokens of a sequence", s.is_steady() ? "prompt + output / 2" : "prompt + output - 1",
+                       s.is_steady() ? fmt::format("{} + {} / 2", s.prompt_tokens, s.output_tokens)
+                                     : fmt::format("{} + {} - 1", s.prompt_tokens, s.output_tokens),
                        t.kept_tokens, "",
-                       s.is_continuous() ? "requests in flight are anywhere in their answers: the mean"
-                                         : "in the end: the last one is no more attended to"});
+                       s.is_steady() ? "requests in flight are anywhere in their answers: the mean"
+                                     : "in the end: the last one is no more attended to"});
   if (t.windowed_layers > 0)
     out.terms.push_back({"in a window", "the fewer of tokens of a sequence and the window's",
                          fmt::format("min({}, {})", exact(t.kept_tokens), m.window.tokens), t.window_tokens, "",

@@ -121,6 +121,11 @@ Json server_inputs_json(const PlanInputs& in) {
   for (const char* key : {"tp", "pp", "dp", "cp", "ep", "vpp", "schedule", "sequence_parallel"})
     out["layout"].erase(key);
   for (const char* key : {"batch", "microbatches"}) out["inference"].erase(key);
+  // What follows the batch is each layout's own.
+  if (const auto& load = in.base.serving->load) {
+    if (load->concurrency == 0) out["inference"]["load"].erase("concurrency");
+    if (load->concurrency == 0 && load->requests == 0) out["inference"]["load"].erase("requests");
+  }
   out["gpus"] = in.gpus;
   out["objective"] = to_string(in.objective);
   out["limits"] = limits_json(in.limits);

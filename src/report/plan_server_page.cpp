@@ -66,15 +66,19 @@ std::string server_text(const LayoutChoice& c) {
   return out;
 }
 
+const char* batching_text(const Serving& s) {
+  if (s.load) return ", continuous batching, times of a run of requests";
+  return s.is_continuous() ? ", continuous batching" : "";
+}
+
 std::string server_title(const PlanReport& report) {
   const StepInputs& in = report.inputs.base;
   const Serving& s = *in.serving;
   const std::string limits = limits_text(report);
   return fmt::format("{} ({} parameters), prompts of {} and answers of {} tokens{}, on {}, library {}; ranked by {}{}",
                      in.model.name, format_count(parameter_count(in.model)), s.prompt_tokens, s.output_tokens,
-                     s.is_continuous() ? ", continuous batching" : "", gpus_text(report.inputs.gpus, report.machine),
-                     report.machine.library, objective_text(report.inputs.objective),
-                     limits.empty() ? std::string() : "; limits: " + limits);
+                     batching_text(s), gpus_text(report.inputs.gpus, report.machine), report.machine.library,
+                     objective_text(report.inputs.objective), limits.empty() ? std::string() : "; limits: " + limits);
 }
 
 std::vector<Column> server_columns(const PlanReport& report) {

@@ -130,6 +130,15 @@ void add_training(Json& out, const StepInputs& in) {
 
 }  // namespace
 
+/// What nobody said as it is taken.
+Json load_json(const Serving& s) {
+  return {{"concurrency", s.clients()},
+          {"requests", s.run_requests()},
+          {"range_ratio", s.load->range_ratio},
+          {"max_batched_tokens", s.load->max_batched_tokens},
+          {"seed", s.load->seed}};
+}
+
 Json inputs_json(const StepInputs& in, const CollectivePolicy& collectives, Sharing sharing) {
   Json out;
   out["model"] = {{"name", in.model.name},
@@ -197,6 +206,7 @@ Json inputs_json(const StepInputs& in, const CollectivePolicy& collectives, Shar
                         {"kv_element_bytes", s->kv_bytes},
                         {"batching", to_string(s->batching)}};
     if (in.model.window.tokens > 0) out["inference"]["kv_window"] = s->kv_window;
+    if (s->load) out["inference"]["load"] = load_json(*s);
     if (in.model.experts.count > 0) out["inference"]["expert_imbalance"] = in.options.expert_imbalance;
   } else {
     add_training(out, in);
@@ -293,6 +303,14 @@ Json operations_json(const std::vector<Operation>& operations) {
   return out;
 }
 
+Json spread_json(const TimeSpread& times) {
+  return {{"mean_s", times.mean.count()},
+          {"p50_s", times.p50.count()},
+          {"p90_s", times.p90.count()},
+          {"p99_s", times.p99.count()},
+          {"longest_s", times.longest.count()}};
+}
+
 /// The members of `object`, or null in their place where there is no model.
 Json null_unless(bool has_model, Json object) {
   if (has_model) return object;
@@ -316,6 +334,11 @@ void add_inference(Json& out, const InferenceResult& r) {
   out["inference"] = {{"prefill", phase_json(r.prefill)}, {"decode", phase_json(r.decode)}};
   out["inference"]["decode"]["first_token_s"] = r.first_token.count();
   out["inference"]["decode"]["last_token_s"] = r.last_token.count();
+  if (r.load)
+    out["inference"]["load"] = {{"duration_s", r.load->duration.count()},
+                                {"tokens_per_s", r.load->tokens_per_s},
+                                {"ttft", spread_json(r.load->ttft)},
+                                {"tpot", spread_json(r.load->tpot)}};
 }
 
 void add_interval(Json& out, const StepReport& report) {

@@ -46,9 +46,10 @@ std::string inputs_text(const StepInputs& in) {
                                 active, degrees);
   const bool in_flight = in.serving && in.serving->batching == Batching::continuous;
   if (in_flight)
-    return out + fmt::format("{} in flight a replica, {} tokens in and {} out, prompts one by one between the tokens",
+    return out + fmt::format("{} in flight a replica, {} tokens in and {} out, {}",
                              in.serving->batch == 1 ? "1 request" : fmt::format("{} requests", in.serving->batch),
-                             in.serving->prompt_tokens, in.serving->output_tokens);
+                             in.serving->prompt_tokens, in.serving->output_tokens,
+                             in.serving->load ? load_text(*in.serving) : "prompts one by one between the tokens");
   if (const auto& s = in.serving)
     return out +
            fmt::format("{} a replica, {} tokens in and {} out, in {} of {}",

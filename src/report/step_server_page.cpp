@@ -30,6 +30,16 @@ Table serving_table(const StepReport& report) {
   const InferenceResult& s = *r.inference;
   const bool same = nccl_collectives(report);
   Table out{{}, {{"", "", Align::left}, {"", "", Align::right}, {"", "", Align::left}}, {}};
+  if (s.load) {
+    const auto mean = [](const std::string& remark) { return remark.empty() ? "mean" : "mean; " + remark; };
+    out.rows = {{"TTFT", format_seconds(s.prefill.time()), mean(by_other_method(s.prefill, same))},
+                {"TPOT", format_seconds(s.decode.time()), mean(by_other_method(s.decode, same))},
+                {"from prompt to last token", format_seconds(r.step), "of a longest answer, at these"},
+                {"the whole run", format_seconds(s.load->duration), ""},
+                {"output tokens/s", figure_text(s.tokens_per_s), "of all replicas, over the run"},
+                {"output tokens/s per GPU", figure_text(r.tokens_per_s_per_gpu), ""}};
+    return out;
+  }
   if (in_flight(report)) {
     out.rows = {{"TTFT", format_seconds(s.prefill.time()), by_other_method(s.prefill, same)},
                 {"TPOT", format_seconds(s.decode.time()), by_other_method(s.decode, same)},
@@ -45,6 +55,16 @@ Table serving_table(const StepReport& report) {
               {"output tokens/s", figure_text(s.tokens_per_s), "of all replicas, while they decode"},
               {"from prompts to last tokens", format_seconds(r.step), "TTFT and all further tokens"},
               {"output tokens/s per GPU", figure_text(r.tokens_per_s_per_gpu), "over that time"}};
+  return out;
+}
+
+Table load_table(const LoadTimes& load, const Serving& s) {
+  Table out{fmt::format("times of the run's {} requests", s.run_requests()), {{"", "", Align::left}}, {}};
+  for (const char* name : {"mean", "median", "90th percentile", "99th", "longest"})
+    out.columns.push_back({name, "", Align::right});
+  for (const auto& [name, times] : {std::pair("TTFT", &load.ttft), std::pair("TPOT", &load.tpot)})
+    out.rows.push_back({name, format_seconds(times->mean), format_seconds(times->p50), format_seconds(times->p90),
+                        format_seconds(times->p99), format_seconds(times->longest)});
   return out;
 }
 
@@ -98,17 +118,31 @@ constexpr const char* not_modelled_of_serving =
     "and go, prompts in chunks beside tokens, speculative tokens, the host's scheduling and launch gaps "
     "(docs/steps.md).";
 constexpr const char* not_modelled_in_flight =
-    "requests have prompts and answers of one length, and one follows each that is done; not modelled: the burst at "
-    "the "
-    "start, requests that wait for memory, prompts and tokens in one pass, speculative tokens, the host's scheduling "
-    "and "
-    "launch gaps (docs/steps.md).";
+    "requests have prompts and answers of one length, and one follows each that is done, as they long have: a run that "
+    "begins with all at once is inference.load; not modelled: requests that wait for memory, prompts and tokens in one "
+    "pass, speculative tokens, the host's scheduling and launch gaps (docs/steps.md).";
+
+constexpr const char* not_modelled_in_run =
+    "all clients begin at once, and each sends its next request when it has its last token; a pass with prompts in it "
+    "takes what they take and what a token of all takes; not modelled: weights read once for both, requests that wait "
+    "for memory, speculative tokens, the host's scheduling and launch gaps (docs/steps.md).";
+const char* not_modelled_of(const StepReport& report) {
+  if (report.result.inference->load) return not_modelled_in_run;
+  return in_flight(report) ? not_modelled_in_flight : not_modelled_of_serving;
+}
 
 }  // namespace
+
+std::string load_text(const Serving& s) {
+  std::string out = fmt::format("a run of {} requests by {} clients at once", s.run_requests(), s.clients());
+  if (s.load->range_ratio < 1) out += fmt::format(", of {:.4g}% of these lengths and more", 100 * s.load->range_ratio);
+  return out + fmt::format(", at most {} tokens in a pass", s.load->max_batched_tokens);
+}
 
 void add_serving(Page& out, const StepReport& report) {
   const InferenceResult& s = *report.result.inference;
   out.blocks.push_back(serving_table(report));
+  if (s.load) out.blocks.push_back(load_table(*s.load, *report.inputs->serving));
   if (!report.gates.empty()) out.blocks.push_back(gates_table(report.gates));
   out.blocks.push_back(phases_table(report));
   out.blocks.push_back(layers_table(*report.inputs, s));
@@ -125,8 +159,7 @@ void add_serving(Page& out, const StepReport& report) {
   if (std::optional<std::string> text = interval_text(report))
     out.blocks.push_back(Paragraph{std::move(*text), Paragraph::Tone::note});
   if (nccl_collectives(report)) out.blocks.push_back(Paragraph{nccl_in_steps, Paragraph::Tone::note});
-  out.blocks.push_back(
-      Paragraph{in_flight(report) ? not_modelled_in_flight : not_modelled_of_serving, Paragraph::Tone::note});
+  out.blocks.push_back(Paragraph{not_modelled_of(report), Paragraph::Tone::note});
   for (const std::string& warning : report.result.warnings)
     out.blocks.push_back(Paragraph{warning, Paragraph::Tone::warning});
 }

@@ -26,6 +26,8 @@ Table collectives_table(const StepReport& report, const std::vector<CollectiveCo
 Table operations_table(const StepInputs& in, const LayerOperations& operations);
 void append_operations(Table& out, const char* pass, const std::vector<Operation>& operations);
 
+/// "10 of each of 64 clients, lengths from 80% on", of a server with a load.
+std::string load_text(const Serving& s);
 /// What a server's page says behind its title.
 void add_serving(Page& out, const StepReport& report);
 

@@ -409,6 +409,27 @@ TrainingOptions read_training(Reader& reader, const Node& node) {
   return t;
 }
 
+namespace {
+
+RequestLoad read_load(Reader& reader, const Node& node) {
+  constexpr int most_clients = 1'000'000, most_requests = 1'000'000;
+  RequestLoad load;
+  Object o(reader, node, "inference.load");
+  o.also_called("concurrency", {"max_concurrency"});
+  o.also_called("requests", {"num_prompts", "num_requests"});
+  o.also_called("range_ratio", {"random_range_ratio"});
+  o.also_called("max_batched_tokens", {"max_num_batched_tokens", "max_num_tokens"});
+  o.optional("concurrency", load.concurrency, AsCount{1, most_clients});
+  o.optional("requests", load.requests, AsCount{1, most_requests});
+  o.optional("range_ratio", load.range_ratio, AsNumber{0, 1, true});
+  o.optional("max_batched_tokens", load.max_batched_tokens, AsCount{2, 10'000'000});
+  o.optional("seed", load.seed, AsCount{0, 10'000'000});
+  o.finish();
+  return load;
+}
+
+}  // namespace
+
 Serving read_inference(Reader& reader, const Node& node, const ParallelLayout& layout, TrainingOptions& options) {
   constexpr int most_sequences = 100'000, most_tokens = 100'000;
   Serving s;
@@ -425,6 +446,7 @@ Serving read_inference(Reader& reader, const Node& node, const ParallelLayout& l
   o.optional("kv_window", s.kv_window, AsTruth{});
   o.optional("expert_imbalance", options.expert_imbalance, AsNumber{1, 1'000});
   o.optional("batching", s.batching, as_word<Batching>({Batching::at_once, Batching::continuous}));
+  if (const Node* load = o.optional_map("load")) s.load = read_load(reader, *load);
   o.finish();
   if (std::int64_t{s.batch} * layout.dp > max_count)
     reader.error({reader.origins().of("inference.batch"),

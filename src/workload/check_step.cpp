@@ -340,7 +340,58 @@ class Check {
                 std::to_string(in_.model.learned_positions) + " learned positions" + seen("model.learned_positions"),
             "use " + std::to_string(in_.model.learned_positions) + " together or less");
     if (s.batching == Batching::continuous) in_flight();
+    if (s.load) load();
     not_of_serving();
+  }
+
+  /// What a run of requests needs.
+  void load() {
+    const Serving& s = *in_.serving;
+    if (!s.is_continuous()) {
+      wrong({"inference.load", "inference.batching"},
+            "requests that come and go are not of batching static" + seen("inference.batching"),
+            {"use batching: continuous", [](StepInputs& in) { in.serving->batching = Batching::continuous; }});
+      return;
+    }
+    const int batch = std::max(s.batch, 1), clients = s.clients();
+    if (clients < batch)
+      wrong({"inference.load.concurrency", "inference.batch"},
+            "concurrency " + std::to_string(clients) + " never fills batch " + std::to_string(batch) +
+                seen("inference.batch"),
+            {"use batch " + std::to_string(clients), [clients](StepInputs& in) { in.serving->batch = clients; }});
+    if (s.run_requests() < clients)
+      wrong({"inference.load.requests", "inference.load.concurrency", "inference.batch"},
+            "requests " + std::to_string(s.run_requests()) + " are fewer than the " + std::to_string(clients) +
+                " that come at once" + seen("inference.load.concurrency"),
+            "use at least as many; benchmarks take ten of each client");
+    const int tokens = s.load->max_batched_tokens;
+    if (tokens <= batch)
+      wrong({"inference.load.max_batched_tokens", "inference.batch"},
+            "max_batched_tokens " + std::to_string(tokens) + " leaves no room for prompts beside a token of each of " +
+                std::to_string(batch) + " requests" + seen("inference.batch"),
+            "use more than the batch");
+    else
+      passes_of_load(tokens - batch);
+  }
+  /// The run is gone through pass by pass, request by request.
+  void passes_of_load(int room) {
+    constexpr std::int64_t most_requests = 1'000'000, most = 10'000'000;
+    const Serving& s = *in_.serving;
+    if (s.run_requests() > most_requests) {
+      wrong({"inference.load.requests", "inference.load.concurrency", "inference.batch"},
+            std::to_string(s.run_requests()) + " requests, ten of each client, are more than " +
+                std::to_string(most_requests),
+            {"use requests: " + std::to_string(most_requests),
+             [](StepInputs& in) { in.serving->load->requests = most_requests; }});
+      return;
+    }
+    const std::int64_t of_a_prompt = 1 + std::max(s.prompt_tokens, 1) / room;
+    if (std::int64_t{s.run_requests()} <= most / of_a_prompt) return;
+    wrong({"inference.load.requests", "inference.load.max_batched_tokens", "inference.load.concurrency",
+           "inference.batch"},
+          std::to_string(s.run_requests()) + " requests with prompts in " + std::to_string(of_a_prompt) +
+              " parts are more than " + std::to_string(most) + " passes",
+          "use fewer requests, or more max_batched_tokens");
   }
 
   void in_flight() {

@@ -352,16 +352,20 @@ void put_rates(StepResult& result, const StepInputs& in) {
   const int tokens = in.serving->output_tokens;
   result.step = served.prefill.time() + (tokens - 1) * served.decode.time();
   const double sequences = static_cast<double>(in.serving->batch) * in.layout.dp;
-  served.tokens_per_s =
-      in.serving->is_continuous() ? sequences * tokens / result.step.count() : sequences / served.decode.time().count();
-  result.tokens_per_s_per_gpu = sequences * tokens / (result.step.count() * in.layout.world());
+  served.tokens_per_s = sequences * tokens / result.step.count();
+  if (in.serving->load) {
+    served.load = load_times(run_load(*in.serving), *in.serving, served.prefill.pass.time(), served.decode.pass.time());
+    served.tokens_per_s = in.layout.dp * served.load->tokens_per_s;
+  }
+  result.tokens_per_s_per_gpu = served.tokens_per_s / in.layout.world();
+  if (!in.serving->is_continuous()) served.tokens_per_s = sequences / served.decode.time().count();
 }
 
-/// A phase is so many of its own pass, and waits for prompts besides.
-void put_phase(ServingPhase& phase, double own, double of_prompts, const ServingPass& prompts) {
-  phase.estimate = own * phase.pass.estimate + of_prompts * prompts.estimate;
-  if (phase.pass.simulate) phase.simulate = own * *phase.pass.simulate + of_prompts * *prompts.simulate;
-  phase.breakdown = sum_of(sum_of({}, phase.pass.breakdown, own), prompts.breakdown, of_prompts);
+/// A phase is so many of its own pass, and waits for so many of the other.
+void put_phase(ServingPhase& phase, double own, double of_other, const ServingPass& other) {
+  phase.estimate = own * phase.pass.estimate + of_other * other.estimate;
+  if (phase.pass.simulate) phase.simulate = own * *phase.pass.simulate + of_other * *other.simulate;
+  phase.breakdown = sum_of(sum_of({}, phase.pass.breakdown, own), other.breakdown, of_other);
 }
 
 void put_times(StepResult& result, const StepInputs& in, const Priced& p, const std::optional<Simulated>& run) {
@@ -392,7 +396,7 @@ void put_times(StepResult& result, const StepInputs& in, const Priced& p, const 
     pass->stage = stage_terms(plan->stages[stage], static_cast<int>(stage));
     add_breakdown(*pass, plan->stages[stage]);
   }
-  put_phase(served.prefill, share.in_ttft, 0, prompt);
+  put_phase(served.prefill, share.in_ttft, share.tokens_in_ttft, token);
   put_phase(served.decode, 1, share.in_tpot, prompt);
   if (!run && in.serving->is_continuous()) served.first_token = served.last_token = served.decode.estimate;
   result.breakdown = sum_of(served.prefill.breakdown, served.decode.breakdown, in.serving->output_tokens - 1);
@@ -473,12 +477,6 @@ Result<StepResult> forecast_inference(const StepInputs& in, const Fabric& fabric
 }  // namespace collcast::workload
 
 namespace collcast {
-
-PromptShares prompt_shares(const Serving& s) {
-  if (s.batching == Batching::at_once) return {};
-  const double others = s.batch - 1, rounds = s.output_tokens - 1, before = others / (2 * rounds);
-  return {1 + before, (others - before) / rounds};
-}
 
 Result<StepResult> estimate_serving(const StepInputs& in, const Fabric& fabric, const CollectiveTime& prices) {
   const CollectiveTime at_front = [&](const CollectiveRequest& request) {

@@ -28,9 +28,13 @@
 //   TTFT = (1 + (C - 1)/(2K)) P          of the (C - 1)/K others that enter at its own turn half come before it
 //   TPOT = D + ((C - 1)(1 - 1/(2K))/K) P the prompts of all the others fall between its tokens
 //   TTFT + K TPOT = C P + K D            work is conserved: replicas give C n tokens in that (Little's law)
-// The cache is that of requests in the middle of their answers. Left out besides: a burst at the start (C at once wait
-// (C + 1)/2 P on the mean), requests that wait for memory, several prompts in a pass, prompts and tokens in one pass
-// (an iteration that reads its weights once for both), stages of a pipeline.
+// The cache is that of requests in the middle of their answers. Left out besides: requests that wait for memory,
+// several prompts in a pass, prompts and tokens in one pass (an iteration that reads its weights once for both), stages
+// of a pipeline.
+//
+// A run of requests (`load`) begins with all clients at once and has lengths that are drawn. It is gone through pass by
+// pass (collcast/workload/request_load.hpp), and TTFT and TPOT are what a request waits for on the mean, in prompts and
+// in tokens, times the same P and D.
 #pragma once
 
 #include "collcast/workload/step.hpp"

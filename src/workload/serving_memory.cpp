@@ -113,6 +113,13 @@ ServingMemoryTerms serving_memory_terms(const StepInputs& in, int stage) {
     ++(in.serving->kv_window && has_window(in.model, layer.number) ? out.windowed_layers : out.full_layers);
   const bool experts = out.parameters.expert_layers > 0;
   out.prompts = terms_of_pass(in, prompts, experts, stage);
+  if (const std::optional<RequestLoad>& load = in.serving->load) {
+    // A pass of them has parts of several prompts, or a part of one.
+    const double in_a_pass =
+        std::min<double>(load->max_batched_tokens, 1.0 * in.serving->batch * in.serving->prompt_tokens);
+    out.prompts.expert_rows *= in_a_pass / in.serving->prompt_tokens;
+    out.prompts.rows *= in_a_pass / in.serving->prompt_tokens;
+  }
   out.tokens = terms_of_pass(in, tokens, experts, stage);
   return out;
 }

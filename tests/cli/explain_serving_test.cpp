@@ -60,6 +60,7 @@ class Terms {
 struct Asked {
   Json inputs;
   bool continuous() const { return inputs["inference"]["batching"] == "continuous"; }
+  bool load() const { return inputs["inference"].contains("load"); }
   std::string prompts() const { return continuous() ? "prompt" : "prompts"; }
   double number(const char* section, const char* key) const { return inputs[section][key]; }
 };
@@ -125,15 +126,20 @@ void check_times(const Terms& t, const Asked& asked, const Json& step) {
   const double p = t.at(prompts, asked.prompts()), d = t.at("a token", "token");
   const double batch = asked.number("inference", "batch"), output = asked.number("inference", "output_tokens");
   const double rounds = output - 1, before = (batch - 1) / (2 * rounds);
-  const double in_ttft = asked.continuous() ? 1 + before : 1;
-  const double in_tpot = asked.continuous() ? (batch - 1 - before) / rounds : 0;
-  const double ttft = in_ttft * p, tpot = d + in_tpot * p;
+  const bool load = asked.load();
+  const double in_ttft = load ? t.at("TTFT", "prompts waited for") : asked.continuous() ? 1 + before : 1;
+  const double tokens_in_ttft = load ? t.at("TTFT", "tokens waited for") : 0;
+  const double in_tpot = load                 ? t.at("TPOT", "prompts between two tokens")
+                         : asked.continuous() ? (batch - 1 - before) / rounds
+                                              : 0;
+  const double ttft = in_ttft * p + tokens_in_ttft * d, tpot = d + in_tpot * p;
   for (const auto& [name, value] : {std::pair("TTFT", ttft), std::pair("TPOT", tpot)})
     CHECK(t.at(name, name) == Approx(value).epsilon(nine_digits));
   CHECK(ttft == Approx(step["ttft_s"].get<double>()).epsilon(nine_digits));
   CHECK(tpot == Approx(step["tpot_s"].get<double>()).epsilon(nine_digits));
   const Json &prefill = step["inference"]["prefill"], &decode = step["inference"]["decode"];
-  CHECK(in_ttft * closed_prompts == Approx(prefill["estimate_s"].get<double>()).epsilon(nine_digits));
+  CHECK(in_ttft * closed_prompts + tokens_in_ttft * closed_token ==
+        Approx(prefill["estimate_s"].get<double>()).epsilon(nine_digits));
   CHECK(closed_token + in_tpot * closed_prompts == Approx(decode["estimate_s"].get<double>()).epsilon(nine_digits));
 
   const double m = step["micro_batches"];
@@ -171,6 +177,17 @@ void check_times(const Terms& t, const Asked& asked, const Json& step) {
   const double whole = ttft + (output - 1) * tpot, dp = asked.number("layout", "dp");
   CHECK(t.at("rates", "from prompts to last tokens") == Approx(whole).epsilon(nine_digits));
   CHECK(whole == Approx(step["step_s"].get<double>()).epsilon(nine_digits));
+  if (load) {
+    const Json& run = step["inference"]["load"];
+    CHECK(run["ttft"]["mean_s"].get<double>() == Approx(ttft).epsilon(nine_digits));
+    CHECK(run["tpot"]["mean_s"].get<double>() == Approx(tpot).epsilon(nine_digits));
+    CHECK(t.at("rates", "the whole run") == Approx(run["duration_s"].get<double>()).epsilon(nine_digits));
+    const double of_run = dp * run["tokens_per_s"].get<double>();
+    CHECK(t.at("rates", "tokens/s") == Approx(of_run).epsilon(nine_digits));
+    CHECK(of_run == Approx(step["tokens_per_s"].get<double>()).epsilon(nine_digits));
+    CHECK(t.at("rates", "tokens/s per GPU") == Approx(of_run / step["gpus"].get<double>()).epsilon(nine_digits));
+    return;
+  }
   const double rate = asked.continuous() ? batch * dp * output / whole : batch * dp / tpot;
   CHECK(t.at("rates", "tokens/s") == Approx(rate).epsilon(nine_digits));
   CHECK(rate == Approx(step["tokens_per_s"].get<double>()).epsilon(nine_digits));
@@ -246,7 +263,7 @@ TEST_CASE("and of servers at random") {
   const auto pick = [&](std::initializer_list<const char*> of) {
     return std::string(*(of.begin() + random() % of.size()));
   };
-  int experts = 0, windows = 0, continuous = 0, queues = 0;
+  int experts = 0, windows = 0, continuous = 0, loads = 0, queues = 0;
   for (int i = 0; i < 60; ++i) {
     std::string step = "llama3-70b-inference-8xh100 --set model.config=models/llama3-8b/config.json";
     const auto set = [&](const std::string& path, const std::string& value) { step += " --set " + path + "=" + value; };
@@ -265,6 +282,11 @@ TEST_CASE("and of servers at random") {
     if (in_flight) {
       set("inference.batching", "continuous");
       ++continuous;
+      if (i % 2 == 0) {
+        set("inference.load.range_ratio", "0.7");
+        set("inference.load.requests", "90");
+        ++loads;
+      }
     } else if (random() % 2 == 0) {
       set("inference.microbatches", pick({"1", "2", "4", "8"}));
     }
@@ -287,6 +309,7 @@ TEST_CASE("and of servers at random") {
   CHECK(experts > 5);
   CHECK(windows > 5);
   CHECK(continuous > 5);
+  CHECK(loads > 3);
   CHECK(queues > 5);
 }
 

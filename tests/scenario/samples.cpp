@@ -234,6 +234,20 @@ gates:
   tokens_per_s: {min: 1tokens/s}
 )";
 
+const char* const loaded = R"(
+schema: collcast.scenario.v1
+name: loaded
+topology: dgx-a100
+model: {layers: 4, hidden: 1024, heads: 16, ffn: 4096, vocab: 32000}
+layout: {tp: 2, dp: 2}
+inference:
+  batch: 8
+  prompt_tokens: 512
+  output_tokens: 16
+  batching: continuous
+  load: {concurrency: 12, requests: 100, range_ratio: 0.8, max_batched_tokens: 1024, seed: 3}
+)";
+
 const char* const from_config = R"(
 schema: collcast.scenario.v1
 name: from-config
@@ -312,6 +326,7 @@ std::vector<Sample> all() {
           {"schedule", schedule, schedule_of},
           {"step", step, scenario_of},
           {"served", served, scenario_of},
+          {"a run of requests", loaded, scenario_of},
           {"from config", from_config, scenario_of},
           {"tasks", tasks, scenario_of}};
 }

@@ -89,6 +89,14 @@ SCENARIOS["adapted"] = {
     "training": {"lora": {"rank": 16, "target_modules": ["linear_qkv", "linear_proj"]}},
 }
 
+SCENARIOS["loaded"] = {
+    **{key: SCENARIOS["adapted"][key] for key in ("schema", "topology", "nodes", "model")},
+    "name": "loaded", "layout": {"tp": 2, "dp": 2},
+    "inference": {"batch": 8, "prompt_tokens": 512, "output_tokens": 16, "batching": "continuous",
+                  "load": {"concurrency": 12, "requests": 100, "range_ratio": 0.8, "max_batched_tokens": 1024,
+                           "seed": 3}},
+}
+
 OVERLAYS = {
     "fitted": {
         "schema": "collcast.overlay.v1", "fitted_by": "a sample",

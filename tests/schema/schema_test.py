@@ -60,6 +60,9 @@ WINDOW = ("--set model.window.tokens=1024 --set model.window.full_every=2 --set 
 COMMANDS = [
     ("step", f"collcast step llama3-8b-8xh100 --method estimate {WINDOW}"),
     ("step", "collcast step llama3-70b-inference-8xh100 --set model.window.tokens=512 --set inference.kv_window=false"),
+    ("step", "collcast step llama3-70b-inference-8xh100 --what-if benchmark-run --method estimate"),
+    ("plan", "collcast plan llama3-70b-inference-8xh100 --what-if benchmark-run --simulate 0 --tp 8"),
+    ("plan", "collcast plan llama3-70b-inference-8xh100 --what-if benchmark-run --simulate 0 --tp 8 --set inference.load.concurrency=64"),
     ("plan", f"{ONE_LAYOUT} --pp 8 {WINDOW}"),
     ("step", "collcast step llama3-8b-8xh100 --fault 'gpu: all, jitter: 3%' --fault 'node: 0, compute: 90%' --fault 'gpu: 2, jitter: 5%, compute: 90%' --seeds 2"),
     ("collective", "collcast collective all_reduce --topology ring --ranks 4 --size 8:4KiB:x8"),

@@ -221,8 +221,18 @@ struct Batch {
 enum class Batching { at_once, continuous };
 std::string_view to_string(Batching);
 
+/// A run of requests against a replica that batches continuously: so many clients at once, each of which sends its next
+/// request when it has the last token of the one before; all begin at once.
+struct RequestLoad {
+  int concurrency = 0;     ///< clients of a replica, those beyond its batch wait for a place; 0: as many as the batch
+  int requests = 0;        ///< of the whole run; 0: ten of each client
+  double range_ratio = 1;  ///< prompts and answers have between this share and all of their tokens, evenly drawn
+  int max_batched_tokens = 8192;  ///< of prompts and answers together, in one pass of the model
+  int seed = 1;                   ///< of the lengths that are drawn
+};
+
 /// Inference instead of training: the prompts of a batch pass the model together, then its tokens one after the other;
-/// or prompts pass one by one between the tokens of the requests in flight.
+/// or prompts pass between the tokens of the requests in flight.
 struct Serving {
   int batch = 1;          ///< sequences that a replica serves together: in flight, with continuous batching
   int prompt_tokens = 0;  ///< of each sequence
@@ -232,15 +242,21 @@ struct Serving {
   bool kv_window = true;  ///< layers with a sliding window keep those of its tokens only
   Batching batching = Batching::at_once;
   bool cut_by_stages = false;  ///< nobody said how many micro-batches: cut() has them, of another layout or batch too
+  std::optional<RequestLoad> load = {};  ///< of continuous batching; nothing: requests that have long been coming
   /// One for every stage, where the batch can be cut so and nobody said otherwise.
   void cut(const ParallelLayout& layout) {
     if (cut_by_stages) micro_batches = batch % layout.pp == 0 && !is_continuous() ? layout.pp : 1;
   }
   bool is_continuous() const { return batching == Batching::continuous; }
+  /// Of the load: what nobody said follows the batch, whatever layouts and batches are tried.
+  int clients() const { return load->concurrency > 0 ? load->concurrency : batch; }
+  int run_requests() const { return load->requests > 0 ? load->requests : 10 * clients(); }
+  /// Requests come and go on their own, so that they are anywhere in their answers: not where a run begins with all.
+  bool is_steady() const { return is_continuous() && !load; }
   /// Tokens of a sequence whose keys and values are kept: in the end, as the last one is no more attended to; of
-  /// requests in flight, which are anywhere in their answers, the mean.
+  /// requests that are anywhere in their answers the mean.
   double kept_tokens() const {
-    return is_continuous() ? prompt_tokens + output_tokens / 2.0 : prompt_tokens + output_tokens - 1.0;
+    return is_steady() ? prompt_tokens + output_tokens / 2.0 : prompt_tokens + output_tokens - 1.0;
   }
 };
 

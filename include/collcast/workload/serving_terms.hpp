@@ -15,10 +15,11 @@ namespace collcast {
 
 struct Serving;
 
-/// How many times that of all prompts (continuous batching: of one) a request waits for prompts.
+/// How many times that of all prompts (continuous batching: of one) a request waits for prompts, mean.
 struct PromptShares {
-  double in_ttft = 1;  ///< until its first token
-  double in_tpot = 0;  ///< between one of its tokens and the next
+  double in_ttft = 1;         ///< until its first token
+  double in_tpot = 0;         ///< between one of its tokens and the next
+  double tokens_in_ttft = 0;  ///< how many times a token of all it waits until its first one
 };
 PromptShares prompt_shares(const Serving&);
 

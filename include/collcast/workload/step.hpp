@@ -20,6 +20,7 @@
 #include "collcast/workload/config.hpp"
 #include "collcast/workload/groups.hpp"
 #include "collcast/workload/memory_use.hpp"
+#include "collcast/workload/request_load.hpp"
 #include "collcast/workload/serving_terms.hpp"
 #include "collcast/workload/terms.hpp"
 
@@ -168,7 +169,7 @@ struct ServingPass {
   Seconds messages{};     ///< what they add to the pass, at the prices that count
   Seconds time() const { return simulate.value_or(estimate); }
 };
-/// Until the first token, or from token to token: a pass, and what is waited for others' prompts.
+/// Until the first token, or from token to token: a pass, and what is waited for others' prompts and tokens.
 struct ServingPhase {
   Seconds estimate{};
   std::optional<Seconds> simulate{};
@@ -188,6 +189,7 @@ struct InferenceResult {
   ServingTimes prompts;                 ///< of the closed form
   TokenTerms tokens;                    ///< the same
   std::optional<SimulatedTokens> simulated_tokens = {};
+  std::optional<LoadTimes> load = {};  ///< of a server with one, at the prices that count
 };
 
 struct StepResult {

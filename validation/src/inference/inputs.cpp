@@ -8,6 +8,9 @@
 //                 the square of moe_tp = moe_ep, count them twice: 25 measurements of the shipped table are in it
 //                 under both layouts, such as tp 64, moe_tp 8, moe_ep 8 and tp 8, moe_tp 1, moe_ep 8. One of 4 GPUs is
 //                 as it says
+//   load          ten requests of each client, all of which begin at once, prompts and answers of 80 to 100 % of the
+//                 row's tokens, and passes of up to 8192 tokens: what InferenceMAX's README says of its client and its
+//                 servers, which measured the rows of 1024 and 8192 tokens; taken for the others, too
 //   precision     where a row names none, its checkpoint's
 //   cache         TensorRT-LLM keeps keys and values in fp8 with checkpoints of fp8 and fp4 (their
 //   hf_quant_config.json:
@@ -46,6 +49,7 @@ class Reading {
     layout(disaggregated ? row_.decode : row_.server);
     requests(disaggregated ? row_.decode : row_.server);
     s.batching = disaggregated ? Batching::at_once : Batching::continuous;
+    if (!disaggregated) s.load = RequestLoad{0, 0, 0.8, std::max(8192, 2 * s.batch), 1};
     out_.inputs.batch.sequence = s.prompt_tokens;
     const ParallelLayout& l = out_.inputs.layout;
     if (std::int64_t{l.tp} * l.pp * l.dp > most_ranks || std::int64_t{s.batch} * l.dp > most_ranks)

@@ -92,8 +92,32 @@ Job prepared(const InferenceRow& row, const ServedModels& models, const Training
   return job;
 }
 
+/// How many requests a replica has room for, of those that were asked for; 0: not one. Servers take a request in when
+/// its prompt has room, and put one off where answers grow out of it: what counts is what requests keep on the mean.
+int places_for(const StepResult& result, const StepInputs& in) {
+  const MemoryUse& m = result.memory;
+  const Serving& s = *in.serving;
+  const double mean_length = (1 + s.load->range_ratio) / 2;
+  const double of_the_longest = mean_length * (s.prompt_tokens + s.output_tokens / 2.0) / s.kept_tokens();
+  const auto kept = static_cast<double>(m.kv_cache.value());
+  const double room = static_cast<double>(m.capacity.value()) - (static_cast<double>(m.peak().value()) - kept);
+  int places = std::clamp(static_cast<int>(room / (kept / s.batch * of_the_longest)), 0, s.batch);
+  if (in.layout.sequence_parallel) places -= places % in.layout.tp;
+  return places;
+}
+
 void forecast(Job& job, const CollectivePolicy& collectives) {
-  const Result<StepResult> result = forecast_step(job.served->inputs, *job.fabric, collectives, Method::estimate);
+  StepInputs& in = job.served->inputs;
+  Result<StepResult> result = forecast_step(in, *job.fabric, collectives, Method::estimate);
+  if (result && in.serving->load && !result->memory.fits())
+    if (const int places = places_for(*result, in); places > 0 && places < in.serving->batch) {
+      job.served->assumed.push_back(
+          fmt::format("{} of {} requests find room in memory at once, the others wait", places, in.serving->batch));
+      in.serving->load->concurrency = in.serving->batch;
+      in.serving->batch = places;
+      in.batch.global_batch = places * in.layout.dp;
+      result = forecast_step(in, *job.fabric, collectives, Method::estimate);
+    }
   if (!result) {
     job.why = reasons(result.errors());
     return;
@@ -101,7 +125,8 @@ void forecast(Job& job, const CollectivePolicy& collectives) {
   if (job.served->first_token) job.ttft = result->inference->prefill.estimate;
   job.tpot = result->inference->decode.estimate;
   if (!result->memory.fits())
-    job.served->assumed.emplace_back("requests do not wait for memory, of which they need more than there is");
+    job.served->assumed.emplace_back(
+        "requests in the middle of their answers need about as much memory as there is, or more");
 }
 
 std::string layout_text(const ParallelLayout& l, const TransformerConfig& model) {

@@ -1,0 +1,54 @@
+// A run of requests against a replica that batches continuously, pass by pass.
+//
+// Clients send their first requests at once, and each its next one when it has the last token of the one before. A
+// request waits, first come first served, for one of `batch` places; then its prompt passes the model, whole or in
+// parts, in passes of at most `max_batched_tokens` tokens, in which every request that has its first token gets another
+// one, too (chunked prefill: Agrawal et al. 2024, Sarathi-Serve). Its first token comes with the last part of its
+// prompt. Such a pass takes what its prompt tokens take, as their share of a whole prompt, and what a token of all
+// takes: so which pass does what depends on neither time, and a wait is counted in both.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "collcast/base/quantity.hpp"
+
+namespace collcast {
+
+struct Serving;
+
+/// A stretch of a run: prompt tokens that passed in it, and passes that had a token of every running request in them.
+struct PassCount {
+  std::int64_t prompt_tokens = 0, token_passes = 0;
+  Seconds at(Seconds prompt_token, Seconds token_pass) const {
+    return static_cast<double>(prompt_tokens) * prompt_token + static_cast<double>(token_passes) * token_pass;
+  }
+};
+
+/// Requests in the order in which they are sent.
+struct LoadRun {
+  struct Request {
+    int prompt_tokens = 0, output_tokens = 0;  ///< as drawn
+    PassCount first;                           ///< from when it is sent until its first token
+    PassCount rest;                            ///< from then until its last one
+  };
+  std::vector<Request> requests;
+  PassCount all;                   ///< from the first request's sending until the last token
+  std::int64_t output_tokens = 0;  ///< of all requests
+};
+/// `serving` is continuous with a load and has passed check_step.
+LoadRun run_load(const Serving& serving);
+
+/// Of many times: the mean and percentiles, between neighbours in order on a straight line.
+struct TimeSpread {
+  Seconds mean{}, p50{}, p90{}, p99{}, longest{};
+};
+/// Of all requests of a run where a whole prompt takes `prompt`, and a token of all `token`.
+struct LoadTimes {
+  TimeSpread ttft, tpot;
+  Seconds duration{};
+  double tokens_per_s = 0;  ///< output tokens over the duration
+};
+LoadTimes load_times(const LoadRun&, const Serving&, Seconds prompt, Seconds token);
+
+}  // namespace collcast

@@ -1,0 +1,178 @@
+#include "collcast/workload/request_load.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <deque>
+#include <functional>
+#include <queue>
+#include <random>
+#include <utility>
+
+#include "collcast/workload/config.hpp"
+#include "collcast/workload/serving_terms.hpp"
+
+namespace collcast {
+
+namespace {
+
+/// Lengths between the shortest and all of them, each as likely.
+class Lengths {
+ public:
+  explicit Lengths(const RequestLoad& load)
+      : shortest_(load.range_ratio), random_(static_cast<std::mt19937_64::result_type>(load.seed)) {}
+
+  int of(int all, int least) {
+    const int from = std::max(least, static_cast<int>(shortest_ * all));
+    const auto span = static_cast<double>(all - from + 1);
+    // 53 bits: std::uniform_int_distribution is another one in every standard library.
+    const double share = static_cast<double>(random_() >> 11) * 0x1p-53;
+    return from + static_cast<int>(share * span);
+  }
+
+ private:
+  double shortest_;
+  std::mt19937_64 random_;
+};
+
+class Run {
+ public:
+  explicit Run(const Serving& serving)
+      : batch_(static_cast<std::size_t>(serving.batch)),
+        clients_(serving.clients()),
+        most_tokens_(serving.load->max_batched_tokens) {
+    Lengths lengths(*serving.load);
+    out_.requests.resize(static_cast<std::size_t>(serving.run_requests()));
+    for (LoadRun::Request& request : out_.requests) {
+      request.prompt_tokens = lengths.of(serving.prompt_tokens, 1);
+      request.output_tokens = lengths.of(serving.output_tokens, 2);
+      out_.output_tokens += request.output_tokens;
+    }
+  }
+
+  LoadRun run() {
+    for (int client = 0; client < clients_; ++client) send();
+    while (!queue_.empty() || !running_.empty()) {
+      const std::vector<std::size_t> first = pass();
+      for (const std::size_t i : first) has_first(i);
+      leave();
+    }
+    out_.all = now_;
+    return std::move(out_);
+  }
+
+ private:
+  struct Queued {
+    std::size_t request;
+    std::int64_t left;  ///< of its prompt
+  };
+
+  void send() {
+    if (sent_ == out_.requests.size()) return;
+    out_.requests[sent_].first = now_;  // until it has its first token: when it was sent
+    queue_.push_back({sent_, out_.requests[sent_].prompt_tokens});
+    ++sent_;
+  }
+
+  /// As much of the prompts as goes into one pass, or passes of tokens alone until one of the running has its last;
+  /// the requests that have their first token behind it.
+  std::vector<std::size_t> pass() {
+    std::vector<std::size_t> first;
+    std::int64_t room = most_tokens_ - static_cast<std::int64_t>(running_.size()), prompts = 0;
+    while (!queue_.empty() && room > 0 && running_.size() + first.size() < batch_) {
+      Queued& next = queue_.front();
+      const std::int64_t part = std::min(room, next.left);
+      next.left -= part;
+      room -= part;
+      prompts += part;
+      if (next.left > 0) break;
+      first.push_back(next.request);
+      queue_.pop_front();
+    }
+    now_.prompt_tokens += prompts;
+    if (!running_.empty()) now_.token_passes = prompts > 0 ? now_.token_passes + 1 : running_.top().first;
+    return first;
+  }
+
+  void has_first(std::size_t i) {
+    LoadRun::Request& request = out_.requests[i];
+    request.first = since(request.first);
+    request.rest = now_;  // until it has its last token: when it had its first
+    running_.emplace(now_.token_passes + request.output_tokens - 1, i);
+  }
+
+  /// Those that have their last token; each is followed by the next.
+  void leave() {
+    while (!running_.empty() && running_.top().first <= now_.token_passes) {
+      LoadRun::Request& request = out_.requests[running_.top().second];
+      request.rest = since(request.rest);
+      running_.pop();
+      send();
+    }
+  }
+
+  PassCount since(const PassCount& then) const {
+    return {now_.prompt_tokens - then.prompt_tokens, now_.token_passes - then.token_passes};
+  }
+
+  using Leaving = std::pair<std::int64_t, std::size_t>;  ///< behind which pass of tokens, and which request
+  std::size_t batch_;
+  int clients_, most_tokens_;
+  LoadRun out_;
+  PassCount now_;
+  std::size_t sent_ = 0;
+  std::deque<Queued> queue_;
+  std::priority_queue<Leaving, std::vector<Leaving>, std::greater<>> running_;
+};
+
+TimeSpread spread(std::vector<Seconds> times) {
+  std::sort(times.begin(), times.end());
+  const auto at = [&](double share) {
+    const double place = share * static_cast<double>(times.size() - 1);
+    const auto below = static_cast<std::size_t>(place);
+    const std::size_t above = std::min(below + 1, times.size() - 1);
+    return times[below] + (place - static_cast<double>(below)) * (times[above] - times[below]);
+  };
+  TimeSpread out{{}, at(0.5), at(0.9), at(0.99), times.back()};
+  for (const Seconds time : times) out.mean += time / static_cast<double>(times.size());
+  return out;
+}
+
+double tokens_behind_first(const LoadRun::Request& request) { return request.output_tokens - 1.0; }
+
+PromptShares shares_of(const LoadRun& run, const Serving& s) {
+  PromptShares out{0, 0, 0};
+  const auto requests = static_cast<double>(run.requests.size());
+  for (const LoadRun::Request& request : run.requests) {
+    out.in_ttft += static_cast<double>(request.first.prompt_tokens) / s.prompt_tokens / requests;
+    out.tokens_in_ttft += static_cast<double>(request.first.token_passes) / requests;
+    out.in_tpot +=
+        static_cast<double>(request.rest.prompt_tokens) / s.prompt_tokens / tokens_behind_first(request) / requests;
+  }
+  return out;
+}
+
+}  // namespace
+
+LoadRun run_load(const Serving& serving) { return Run(serving).run(); }
+
+LoadTimes load_times(const LoadRun& run, const Serving& serving, Seconds prompt, Seconds token) {
+  const Seconds of_one = prompt / serving.prompt_tokens;
+  std::vector<Seconds> ttft, tpot;
+  for (const LoadRun::Request& request : run.requests) {
+    ttft.push_back(request.first.at(of_one, token));
+    tpot.push_back(request.rest.at(of_one, token) / tokens_behind_first(request));
+  }
+  LoadTimes out{spread(std::move(ttft)), spread(std::move(tpot)), run.all.at(of_one, token), 0};
+  out.tokens_per_s = static_cast<double>(run.output_tokens) / out.duration.count();
+  return out;
+}
+
+PromptShares prompt_shares(const Serving& s) {
+  if (s.batching == Batching::at_once) return {};
+  if (s.load) return shares_of(run_load(s), s);
+  const double others = s.batch - 1, rounds = s.output_tokens - 1, before = others / (2 * rounds);
+  return {1 + before, (others - before) / rounds, 0};
+}
+
+}  // namespace collcast

@@ -1,0 +1,269 @@
+// A run of requests, pass by pass: against a server that is told token by token, and laws of queues.
+#include "collcast/workload/request_load.hpp"
+
+#include <catch2/catch.hpp>
+
+#include <algorithm>
+#include <numeric>
+#include <random>
+
+#include "collcast/workload/config.hpp"
+#include "collcast/workload/serving_terms.hpp"
+#include "inputs.hpp"
+
+using namespace collcast;
+using namespace collcast::test;
+
+namespace {
+
+Serving of_load(int batch, int prompt, int output, RequestLoad load) {
+  Serving s{batch, prompt, output, 1, 2, true, Batching::continuous};
+  s.load = load;
+  return s;
+}
+
+/// The same server, one pass at a time and every request looked at in each, with the lengths of `run`.
+struct Slow {
+  struct One {
+    int prompt = 0, output = 0, passed = 0, tokens = 0;
+    PassCount sent, first, last;
+    bool in_system = false, done = false;
+    bool runs() const { return in_system && !done && tokens > 0; }
+    bool waits() const { return in_system && tokens == 0; }
+  };
+  std::vector<One> all;
+  PassCount now;
+
+  Slow(const Serving& s, const LoadRun& run) {
+    for (const LoadRun::Request& r : run.requests)
+      all.push_back({r.prompt_tokens, r.output_tokens, 0, 0, {}, {}, {}, false, false});
+    std::size_t next = 0;
+    const auto send = [&] {
+      if (next == all.size()) return;
+      all[next].in_system = true;
+      all[next++].sent = now;
+    };
+    for (int i = 0; i < s.clients(); ++i) send();
+    while (!std::all_of(all.begin(), all.end(), [](const One& r) { return r.done; })) {
+      int running = 0;
+      for (const One& r : all) running += r.runs();
+      int room = s.load->max_batched_tokens - running, places = s.batch - running;
+      std::vector<One*> decoding, prefilled;
+      for (One& r : all)
+        if (r.runs()) decoding.push_back(&r);
+      for (One& r : all) {
+        if (!r.waits() || room == 0 || places == 0) continue;
+        const int part = std::min(room, r.prompt - r.passed);
+        r.passed += part;
+        room -= part;
+        now.prompt_tokens += part;
+        --places;
+        if (r.passed == r.prompt) prefilled.push_back(&r);
+      }
+      if (!decoding.empty()) ++now.token_passes;
+      for (One* r : decoding) ++r->tokens;
+      for (One* r : prefilled) {
+        r->tokens = 1;
+        r->first = now;
+      }
+      std::vector<One*> ended;
+      for (One* r : decoding)
+        if (r->tokens == r->output) ended.push_back(r);
+      for (One* r : ended) {
+        r->done = true;
+        r->last = now;
+        send();
+      }
+    }
+  }
+};
+
+bool same(const PassCount& a, const PassCount& from, const PassCount& to) {
+  return a.prompt_tokens == to.prompt_tokens - from.prompt_tokens &&
+         a.token_passes == to.token_passes - from.token_passes;
+}
+
+std::int64_t prompts_of(const LoadRun& run) {
+  return std::accumulate(run.requests.begin(), run.requests.end(), std::int64_t{0},
+                         [](std::int64_t sum, const LoadRun::Request& r) { return sum + r.prompt_tokens; });
+}
+
+std::vector<Serving> at_random(int count) {
+  std::mt19937 random(20261127);
+  const auto between = [&](int least, int most) { return std::uniform_int_distribution<int>(least, most)(random); };
+  std::vector<Serving> out;
+  for (int i = 0; i < count; ++i) {
+    const int batch = between(1, 12), clients = batch + (between(0, 1) == 1 ? 0 : between(0, 9));
+    out.push_back(of_load(batch, between(1, 60), between(2, 40),
+                          {clients, clients + between(0, 60), 0.05 * between(1, 20), batch + between(1, 90), i}));
+  }
+  return out;
+}
+
+}  // namespace
+
+TEST_CASE("a run counts what a server does that is told token by token") {
+  for (const Serving& s : at_random(300)) {
+    const LoadRun run = run_load(s);
+    const Slow slow(s, run);
+    INFO(s.batch << " places, " << s.clients() << " clients, " << s.run_requests() << " requests of " << s.prompt_tokens
+                 << " and " << s.output_tokens << ", " << s.load->max_batched_tokens << " in a pass, seed "
+                 << s.load->seed);
+    REQUIRE(run.requests.size() == static_cast<std::size_t>(s.run_requests()));
+    for (std::size_t i = 0; i < run.requests.size(); ++i) {
+      const Slow::One& r = slow.all[i];
+      INFO("request " << i);
+      REQUIRE(same(run.requests[i].first, r.sent, r.first));
+      REQUIRE(same(run.requests[i].rest, r.first, r.last));
+    }
+    REQUIRE(same(run.all, {}, slow.now));
+  }
+}
+
+TEST_CASE("work is conserved, a running request has a token of every pass, and clients are never idle") {
+  for (const Serving& s : at_random(200)) {
+    const LoadRun run = run_load(s);
+    CHECK(run.all.prompt_tokens == prompts_of(run));
+    PassCount latencies, longest;
+    for (const LoadRun::Request& r : run.requests) {
+      CHECK(r.rest.token_passes == r.output_tokens - 1);
+      CHECK(r.first.prompt_tokens >= r.prompt_tokens);
+      latencies.prompt_tokens += r.first.prompt_tokens + r.rest.prompt_tokens;
+      latencies.token_passes += r.first.token_passes + r.rest.token_passes;
+      longest.prompt_tokens = std::max(longest.prompt_tokens, r.first.prompt_tokens + r.rest.prompt_tokens);
+      longest.token_passes = std::max(longest.token_passes, r.first.token_passes + r.rest.token_passes);
+    }
+    // Little's law: as many in the system as clients, but behind the last request's sending.
+    CHECK(latencies.prompt_tokens <= s.clients() * run.all.prompt_tokens);
+    CHECK(latencies.prompt_tokens >= s.clients() * (run.all.prompt_tokens - longest.prompt_tokens));
+    CHECK(latencies.token_passes <= s.clients() * run.all.token_passes);
+    CHECK(latencies.token_passes >= s.clients() * (run.all.token_passes - longest.token_passes));
+  }
+}
+
+TEST_CASE("means are the shares that the forecast is made of, percentiles in order, and rates tokens over the run") {
+  for (const Serving& s : at_random(100)) {
+    const LoadRun run = run_load(s);
+    const Seconds prompt(0.03), token(0.007);
+    const LoadTimes times = load_times(run, s, prompt, token);
+    const PromptShares share = prompt_shares(s);
+    CHECK(times.ttft.mean.count() == Approx((share.in_ttft * prompt + share.tokens_in_ttft * token).count()));
+    CHECK(times.tpot.mean.count() == Approx((token + share.in_tpot * prompt).count()));
+    for (const TimeSpread* t : {&times.ttft, &times.tpot}) {
+      CHECK(t->p50 <= t->p90);
+      CHECK(t->p90 <= t->p99);
+      CHECK(t->p99 <= t->longest);
+      CHECK(t->mean.count() <= t->longest.count() * (1 + 1e-12));
+    }
+    CHECK(times.tokens_per_s == Approx(static_cast<double>(run.output_tokens) / times.duration.count()));
+    // Twice the time of all is twice every time.
+    const LoadTimes twice = load_times(run, s, 2 * prompt, 2 * token);
+    CHECK(twice.ttft.p90.count() == Approx(2 * times.ttft.p90.count()));
+    CHECK(twice.duration.count() == Approx(2 * times.duration.count()));
+  }
+}
+
+TEST_CASE("a burst of equal requests waits for the prompts before it and the tokens between them") {
+  // Room for one prompt of 1000 and 7 tokens more, of which every running request takes one: behind pass j of 8 there
+  // are 1008 j - j (j + 1)/2 prompt tokens, j whole prompts among them, and in the end 8000; j - 1 passes had tokens.
+  const int clients = 8, prompt = 1000;
+  const PromptShares share = prompt_shares(of_load(clients, prompt, 500, {clients, clients, 1, prompt + 7, 1}));
+  CHECK(share.in_ttft == Approx((1008 * 28 - 84 + 8000) / 8000.0));
+  CHECK(share.tokens_in_ttft == Approx((clients - 1) / 2.0));
+  // Room for all: all have their first tokens behind all prompts, and nobody has a token before.
+  const PromptShares at_once = prompt_shares(of_load(clients, prompt, 500, {clients, clients, 1, 10'000, 1}));
+  CHECK(at_once.in_ttft == Approx(clients));
+  CHECK(at_once.tokens_in_ttft == 0);
+  CHECK(at_once.in_tpot == 0);
+  // Of equal lengths the next wave is as the first, and so is every one.
+  const PromptShares waves = prompt_shares(of_load(clients, prompt, 500, {clients, 10 * clients, 1, 10'000, 1}));
+  CHECK(waves.in_ttft == Approx(clients));
+}
+
+TEST_CASE("requests beyond the places wait for one, as long as all answers take") {
+  const RequestLoad load{8, 80, 1, 10'000, 1};
+  const PromptShares places = prompt_shares(of_load(8, 10, 100, load)), half = prompt_shares(of_load(4, 10, 100, load));
+  CHECK(places.tokens_in_ttft == 0);
+  // Four of eight wait while the other four answer, then for ever.
+  CHECK(half.tokens_in_ttft == Approx(99 * 76.0 / 80));
+}
+
+TEST_CASE("requests of many lengths come to the steady server's times, whatever they began with") {
+  // One prompt in a pass at most, and a thousand requests of each client: the burst is forgotten.
+  const int clients = 8;
+  Serving s = of_load(clients, 64, 400, {clients, 1000 * clients, 0.1, 64 + clients, 5});
+  const PromptShares run = prompt_shares(s);
+  s.load.reset();
+  s.output_tokens = 220;  // the mean of 40 ... 400
+  const PromptShares steady = prompt_shares(s);
+  const double mean_prompt = 0.55;
+  // Beside others' prompts a request waits for the tokens of the passes that its own and theirs are in.
+  CHECK(run.in_ttft == Approx(mean_prompt * steady.in_ttft).epsilon(0.02));
+  CHECK(run.tokens_in_ttft == Approx(steady.in_ttft).epsilon(0.05));
+}
+
+TEST_CASE("the same seed draws the same lengths, between the shortest and the longest") {
+  const Serving s = of_load(16, 1000, 200, {16, 4000, 0.8, 8192, 7});
+  const LoadRun a = run_load(s), b = run_load(s);
+  Serving other = s;
+  other.load->seed = 8;
+  const LoadRun c = run_load(other);
+  double mean = 0;
+  int least = 1000, most = 0, differ = 0;
+  for (std::size_t i = 0; i < a.requests.size(); ++i) {
+    REQUIRE(a.requests[i].prompt_tokens == b.requests[i].prompt_tokens);
+    REQUIRE(a.requests[i].output_tokens == b.requests[i].output_tokens);
+    differ += a.requests[i].prompt_tokens != c.requests[i].prompt_tokens;
+    least = std::min(least, a.requests[i].prompt_tokens);
+    most = std::max(most, a.requests[i].prompt_tokens);
+    mean += a.requests[i].prompt_tokens / 4000.0;
+  }
+  CHECK(least == 800);
+  CHECK(most == 1000);
+  CHECK(mean == Approx(900).margin(4));
+  CHECK(differ > 3900);
+}
+
+TEST_CASE("a server with a load has the times of its run, by both methods, and all of its places' cache") {
+  StepInputs in = inputs(small_model(), layout(2, 1, 2), 512, 1);
+  in.serving = of_load(16, 512, 33, {0, 0, 0.8, 2048, 1});
+  in.options.optimizer = false;
+  const StepResult r = forecast(in, four_nodes());
+  const InferenceResult& served = *r.inference;
+  REQUIRE(served.load.has_value());
+  const LoadTimes times =
+      load_times(run_load(*in.serving), *in.serving, served.prefill.pass.time(), served.decode.pass.time());
+  CHECK(served.load->ttft.p99 == times.ttft.p99);
+  CHECK(served.prefill.time().count() == Approx(times.ttft.mean.count()).epsilon(1e-9));
+  CHECK(served.decode.time().count() == Approx(times.tpot.mean.count()).epsilon(1e-9));
+  CHECK(served.tokens_per_s == Approx(2 * times.tokens_per_s));
+  CHECK(r.tokens_per_s_per_gpu == Approx(served.tokens_per_s / 4));
+  for (const ServingPhase* phase : {&served.prefill, &served.decode})
+    CHECK(phase->breakdown.total().count() == Approx(phase->time().count()).epsilon(1e-9));
+  // 8 layers, 4 KV heads of a rank; all begin at once, so that they are at their ends together.
+  CHECK(r.memory.kv_cache.value() == Approx(8 * 2 * 4 * 64 * 16 * 544.0 * 2));
+  // A pass has up to 2048 tokens of prompts: four prompts' activations.
+  StepInputs one = in;
+  one.serving->load->max_batched_tokens = 512;
+  const auto bytes = [](Bytes b) { return static_cast<double>(b.value()); };
+  CHECK(bytes(r.memory.activations) == Approx(4 * bytes(forecast(one, four_nodes()).memory.activations)));
+}
+
+TEST_CASE("a load that cannot be is refused with what could") {
+  StepInputs in = inputs(small_model(), layout(2, 1, 1), 512, 1);
+  in.options.optimizer = false;
+  const auto wrong = [&](Serving s) {
+    in.serving = std::move(s);
+    return to_text(check_step(in, 32, Origins()));
+  };
+  const auto has = [](const std::string& text, const char* words) { return text.find(words) != std::string::npos; };
+  CHECK(wrong(of_load(8, 512, 33, {})) == "");
+  Serving at_once = of_load(8, 512, 33, {});
+  at_once.batching = Batching::at_once;
+  CHECK(has(wrong(at_once), "use batching: continuous"));
+  CHECK(has(wrong(of_load(8, 512, 33, {4})), "concurrency 4 never fills batch 8"));
+  CHECK(has(wrong(of_load(8, 512, 33, {8, 7})), "requests 7 are fewer than the 8 that come at once"));
+  CHECK(has(wrong(of_load(8, 512, 33, {8, 80, 1, 8})), "leaves no room for prompts"));
+  CHECK(has(wrong(of_load(8, 512, 33, {200'000})), "2000000 requests, ten of each client, are more than 1000000"));
+  CHECK(has(wrong(of_load(8, 1'000'000, 33, {8, 1000, 1, 9})), "more than 10000000 passes"));
+}
