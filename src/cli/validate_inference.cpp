@@ -22,10 +22,12 @@ std::vector<std::string> places(const InferenceArgs& args, const Session& sessio
   return session.search.inference;
 }
 
-/// Which descriptions the names of models stand for, beside the shipped rows: for rows of others too.
-std::vector<std::string> shipped_models(const Session& session) {
+/// Which descriptions the names of models stand for, and how servers were started, beside the shipped rows: for rows of
+/// others too.
+std::vector<std::string> shipped_words(const Session& session) {
   std::vector<std::string> out;
-  for (const std::string& folder : session.search.inference) out.push_back(folder + "/models.csv");
+  for (const std::string& folder : session.search.inference)
+    for (const char* file : {"/models.csv", "/servers.csv"}) out.push_back(folder + file);
   return out;
 }
 
@@ -64,7 +66,7 @@ Exit run_validate_inference(const InferenceArgs& args, const Patience& patience,
   if (!errors.empty()) return refuse(session, errors);
   const Result<TrainingMachines> machines = TrainingMachines::load(specs, session.search);
   append(errors, machines.errors());
-  const Result<InferenceTables> tables = load_inference(paths, shipped_models(session), command_line);
+  const Result<InferenceTables> tables = load_inference(paths, shipped_words(session), command_line);
   append(errors, tables.errors());
   if (!errors.empty()) return refuse(session, errors);
   const Result<ServedModels> models = ServedModels::load(tables->models, session.search);

@@ -136,6 +136,7 @@ Json load_json(const Serving& s) {
           {"requests", s.run_requests()},
           {"range_ratio", s.load->range_ratio},
           {"max_batched_tokens", s.load->max_batched_tokens},
+          {"recv_interval", s.load->recv_interval},
           {"seed", s.load->seed}};
 }
 

@@ -418,11 +418,13 @@ RequestLoad read_load(Reader& reader, const Node& node) {
   o.also_called("concurrency", {"max_concurrency"});
   o.also_called("requests", {"num_prompts", "num_requests"});
   o.also_called("range_ratio", {"random_range_ratio"});
+  o.also_called("recv_interval", {"scheduler_recv_interval"});
   o.also_called("max_batched_tokens", {"max_num_batched_tokens", "max_num_tokens"});
   o.optional("concurrency", load.concurrency, AsCount{1, most_clients});
   o.optional("requests", load.requests, AsCount{1, most_requests});
   o.optional("range_ratio", load.range_ratio, AsNumber{0, 1, true});
   o.optional("max_batched_tokens", load.max_batched_tokens, AsCount{2, 10'000'000});
+  o.optional("recv_interval", load.recv_interval, AsCount{1, 10'000});
   o.optional("seed", load.seed, AsCount{0, 10'000'000});
   o.finish();
   return load;

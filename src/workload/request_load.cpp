@@ -40,7 +40,8 @@ class Run {
   explicit Run(const Serving& serving)
       : batch_(static_cast<std::size_t>(serving.batch)),
         clients_(serving.clients()),
-        most_tokens_(serving.load->max_batched_tokens) {
+        most_tokens_(serving.load->max_batched_tokens),
+        recv_interval_(serving.load->recv_interval) {
     Lengths lengths(*serving.load);
     out_.requests.resize(static_cast<std::size_t>(serving.run_requests()));
     for (LoadRun::Request& request : out_.requests) {
@@ -52,10 +53,21 @@ class Run {
 
   LoadRun run() {
     for (int client = 0; client < clients_; ++client) send();
+    look();
     while (!queue_.empty() || !running_.empty()) {
+      const PassCount before = now_;
       const std::vector<std::size_t> first = pass();
       for (const std::size_t i : first) has_first(i);
       leave();
+      unlooked_ += since(before).token_passes;
+      if (since(before).prompt_tokens > 0 || running_.empty()) {
+        look();
+      } else if (unlooked_ >= recv_interval_) {
+        const std::int64_t behind = unlooked_ % recv_interval_;
+        // A stretch of passes with nobody unseen had its looks; the requests that it ended with are seen by the next.
+        if (behind == 0) look();
+        unlooked_ = behind;
+      }
     }
     out_.all = now_;
     return std::move(out_);
@@ -70,12 +82,17 @@ class Run {
   void send() {
     if (sent_ == out_.requests.size()) return;
     out_.requests[sent_].first = now_;  // until it has its first token: when it was sent
-    queue_.push_back({sent_, out_.requests[sent_].prompt_tokens});
     ++sent_;
   }
 
-  /// As much of the prompts as goes into one pass, or passes of tokens alone until one of the running has its last;
-  /// the requests that have their first token behind it.
+  /// The requests that have been sent are in the queue.
+  void look() {
+    for (; seen_ < sent_; ++seen_) queue_.push_back({seen_, out_.requests[seen_].prompt_tokens});
+    unlooked_ = 0;
+  }
+
+  /// As much of the prompts as goes into one pass, or passes of tokens alone until one of the running has its last, or
+  /// the server looks for requests that wait unseen; the requests that have their first token behind it.
   std::vector<std::size_t> pass() {
     std::vector<std::size_t> first;
     std::int64_t room = most_tokens_ - static_cast<std::int64_t>(running_.size()), prompts = 0;
@@ -90,8 +107,15 @@ class Run {
       queue_.pop_front();
     }
     now_.prompt_tokens += prompts;
-    if (!running_.empty()) now_.token_passes = prompts > 0 ? now_.token_passes + 1 : running_.top().first;
+    if (!running_.empty()) now_.token_passes += prompts > 0 ? 1 : passes_of_tokens();
     return first;
+  }
+
+  std::int64_t passes_of_tokens() const {
+    const std::int64_t until_leaving = running_.top().first - now_.token_passes;
+    const bool unseen = seen_ < sent_;
+    // A look at nobody changes nothing but when the next one is.
+    return unseen ? std::min(until_leaving, recv_interval_ - unlooked_) : until_leaving;
   }
 
   void has_first(std::size_t i) {
@@ -117,10 +141,12 @@ class Run {
 
   using Leaving = std::pair<std::int64_t, std::size_t>;  ///< behind which pass of tokens, and which request
   std::size_t batch_;
-  int clients_, most_tokens_;
+  int clients_;
+  std::int64_t most_tokens_, recv_interval_;
   LoadRun out_;
   PassCount now_;
-  std::size_t sent_ = 0;
+  std::size_t sent_ = 0, seen_ = 0;  ///< of all requests, in order
+  std::int64_t unlooked_ = 0;        ///< passes of tokens since the server looked
   std::deque<Queued> queue_;
   std::priority_queue<Leaving, std::vector<Leaving>, std::greater<>> running_;
 };

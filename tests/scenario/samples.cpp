@@ -245,7 +245,7 @@ inference:
   prompt_tokens: 512
   output_tokens: 16
   batching: continuous
-  load: {concurrency: 12, requests: 100, range_ratio: 0.8, max_batched_tokens: 1024, seed: 3}
+  load: {concurrency: 12, requests: 100, range_ratio: 0.8, max_batched_tokens: 1024, recv_interval: 10, seed: 3}
 )";
 
 const char* const from_config = R"(

@@ -94,7 +94,7 @@ SCENARIOS["loaded"] = {
     "name": "loaded", "layout": {"tp": 2, "dp": 2},
     "inference": {"batch": 8, "prompt_tokens": 512, "output_tokens": 16, "batching": "continuous",
                   "load": {"concurrency": 12, "requests": 100, "range_ratio": 0.8, "max_batched_tokens": 1024,
-                           "seed": 3}},
+                           "recv_interval": 10, "seed": 3}},
 }
 
 OVERLAYS = {

@@ -40,10 +40,14 @@ struct Slow {
     std::size_t next = 0;
     const auto send = [&] {
       if (next == all.size()) return;
-      all[next].in_system = true;
       all[next++].sent = now;
     };
+    const auto look = [&] {
+      for (std::size_t i = 0; i < next; ++i) all[i].in_system = true;
+    };
+    int passes = 0;  // of tokens alone, since the last pass with prompts
     for (int i = 0; i < s.clients(); ++i) send();
+    look();
     while (!std::all_of(all.begin(), all.end(), [](const One& r) { return r.done; })) {
       int running = 0;
       for (const One& r : all) running += r.runs();
@@ -74,6 +78,11 @@ struct Slow {
         r->last = now;
         send();
       }
+      const bool prompts = s.load->max_batched_tokens - running > room;
+      passes = prompts ? 0 : passes + 1;
+      const bool idle = std::none_of(all.begin(), all.end(), [](const One& r) { return r.runs(); });
+      if (prompts || idle || passes % s.load->recv_interval == 0) look();
+      if (idle) passes = 0;
     }
   }
 };
@@ -95,7 +104,8 @@ std::vector<Serving> at_random(int count) {
   for (int i = 0; i < count; ++i) {
     const int batch = between(1, 12), clients = batch + (between(0, 1) == 1 ? 0 : between(0, 9));
     out.push_back(of_load(batch, between(1, 60), between(2, 40),
-                          {clients, clients + between(0, 60), 0.05 * between(1, 20), batch + between(1, 90), i}));
+                          {clients, clients + between(0, 60), 0.05 * between(1, 20), batch + between(1, 90),
+                           between(0, 1) == 1 ? 1 : between(2, 30), i}));
   }
   return out;
 }
@@ -167,31 +177,42 @@ TEST_CASE("a burst of equal requests waits for the prompts before it and the tok
   // Room for one prompt of 1000 and 7 tokens more, of which every running request takes one: behind pass j of 8 there
   // are 1008 j - j (j + 1)/2 prompt tokens, j whole prompts among them, and in the end 8000; j - 1 passes had tokens.
   const int clients = 8, prompt = 1000;
-  const PromptShares share = prompt_shares(of_load(clients, prompt, 500, {clients, clients, 1, prompt + 7, 1}));
+  const PromptShares share = prompt_shares(of_load(clients, prompt, 500, {clients, clients, 1, prompt + 7}));
   CHECK(share.in_ttft == Approx((1008 * 28 - 84 + 8000) / 8000.0));
   CHECK(share.tokens_in_ttft == Approx((clients - 1) / 2.0));
   // Room for all: all have their first tokens behind all prompts, and nobody has a token before.
-  const PromptShares at_once = prompt_shares(of_load(clients, prompt, 500, {clients, clients, 1, 10'000, 1}));
+  const PromptShares at_once = prompt_shares(of_load(clients, prompt, 500, {clients, clients, 1, 10'000}));
   CHECK(at_once.in_ttft == Approx(clients));
   CHECK(at_once.tokens_in_ttft == 0);
   CHECK(at_once.in_tpot == 0);
   // Of equal lengths the next wave is as the first, and so is every one.
-  const PromptShares waves = prompt_shares(of_load(clients, prompt, 500, {clients, 10 * clients, 1, 10'000, 1}));
+  const PromptShares waves = prompt_shares(of_load(clients, prompt, 500, {clients, 10 * clients, 1, 10'000}));
   CHECK(waves.in_ttft == Approx(clients));
 }
 
 TEST_CASE("requests beyond the places wait for one, as long as all answers take") {
-  const RequestLoad load{8, 80, 1, 10'000, 1};
+  const RequestLoad load{8, 80, 1, 10'000};
   const PromptShares places = prompt_shares(of_load(8, 10, 100, load)), half = prompt_shares(of_load(4, 10, 100, load));
   CHECK(places.tokens_in_ttft == 0);
   // Four of eight wait while the other four answer, then for ever.
   CHECK(half.tokens_in_ttft == Approx(99 * 76.0 / 80));
 }
 
+TEST_CASE("a server that looks for requests now and then keeps them waiting unseen for half as long on the mean") {
+  // Prompts of one token, so that they take no time beside the tokens; lengths are drawn, so that looks fall anywhere.
+  const auto waits = [](int interval) {
+    return prompt_shares(of_load(4, 1, 1000, {4, 4000, 0.5, 100, interval, 1})).tokens_in_ttft;
+  };
+  // Every pass with a prompt is a look, too: one request's wait may end another's.
+  const double at_once = waits(1), every_30th = waits(30);
+  CHECK(at_once == Approx(1).margin(0.01));
+  CHECK(every_30th - at_once == Approx(29 / 2.0).epsilon(0.05));
+}
+
 TEST_CASE("requests of many lengths come to the steady server's times, whatever they began with") {
   // One prompt in a pass at most, and a thousand requests of each client: the burst is forgotten.
   const int clients = 8;
-  Serving s = of_load(clients, 64, 400, {clients, 1000 * clients, 0.1, 64 + clients, 5});
+  Serving s = of_load(clients, 64, 400, {clients, 1000 * clients, 0.1, 64 + clients, 1, 5});
   const PromptShares run = prompt_shares(s);
   s.load.reset();
   s.output_tokens = 220;  // the mean of 40 ... 400
@@ -203,7 +224,7 @@ TEST_CASE("requests of many lengths come to the steady server's times, whatever 
 }
 
 TEST_CASE("the same seed draws the same lengths, between the shortest and the longest") {
-  const Serving s = of_load(16, 1000, 200, {16, 4000, 0.8, 8192, 7});
+  const Serving s = of_load(16, 1000, 200, {16, 4000, 0.8, 8192, 1, 7});
   const LoadRun a = run_load(s), b = run_load(s);
   Serving other = s;
   other.load->seed = 8;
@@ -226,7 +247,7 @@ TEST_CASE("the same seed draws the same lengths, between the shortest and the lo
 
 TEST_CASE("a server with a load has the times of its run, by both methods, and all of its places' cache") {
   StepInputs in = inputs(small_model(), layout(2, 1, 2), 512, 1);
-  in.serving = of_load(16, 512, 33, {0, 0, 0.8, 2048, 1});
+  in.serving = of_load(16, 512, 33, {0, 0, 0.8, 2048});
   in.options.optimizer = false;
   const StepResult r = forecast(in, four_nodes());
   const InferenceResult& served = *r.inference;

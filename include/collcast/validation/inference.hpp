@@ -40,7 +40,7 @@ struct ServedRow {
   bool first_token = true;           ///< inputs say TTFT too
 };
 /// Or every reason why it is none yet.
-Result<ServedRow> served_row(const InferenceRow&, const ServedModels&);
+Result<ServedRow> served_row(const InferenceRow&, const ServedModels&, const std::vector<ServerSettings>& = {});
 
 /// Every row scored, or listed with the reason why not. The same bytes whatever the number of threads, unless
 /// `goes_on`, which they all ask, ends it: rows that there was no time for are counted.

@@ -1,8 +1,9 @@
 // Tables of measured servers: one row per run of a load, as CSV with quoting (RFC 4180).
 //
-// What a file holds is told by its columns: rows of servers, or `models.csv` (which description a model's name stands
-// for, and the precision that its checkpoint has where a row names none). An empty cell, and a degree of 0, is a value
-// that nobody states. The columns are described in validation/data/inference/README.md.
+// What a file holds is told by its columns: rows of servers, `models.csv` (which description a model's name stands
+// for, and the precision that its checkpoint has where a row names none), or `servers.csv` (how servers were started).
+// An empty cell, and a degree of 0, is a value that nobody states. The columns are described in
+// validation/data/inference/README.md.
 #pragma once
 
 #include <iosfwd>
@@ -12,6 +13,7 @@
 #include <vector>
 
 #include "collcast/base/diagnostic.hpp"
+#include "collcast/validation/server_settings.hpp"
 
 namespace collcast {
 
@@ -47,13 +49,14 @@ inline constexpr std::size_t most_inference_rows = 1'000'000;
 struct InferenceTables {
   std::vector<InferenceRow> rows;             ///< as read
   std::map<std::string, ServedModel> models;  ///< by name
+  std::vector<ServerSettings> servers;        ///< as read
   Diagnostics warnings;                       ///< unknown columns, files of a folder that hold something else
 };
 
-/// Files, and folders with every table in them by name; row_ids are unlike over all of them. Models are those of all of
-/// `models` too, files that need not be there. `asked_by` is the place of a path that cannot be read. Every bad cell is
-/// an error at its place.
-Result<InferenceTables> load_inference(const std::vector<std::string>& paths, const std::vector<std::string>& models,
+/// Files, and folders with every table in them by name; row_ids are unlike over all of them. Models and
+/// settings are those of all of `more` too, files that need not be there. `asked_by` is the place of a path that cannot
+/// be read. Every bad cell is an error at its place.
+Result<InferenceTables> load_inference(const std::vector<std::string>& paths, const std::vector<std::string>& more,
                                        const Location& asked_by);
 /// One table of servers; `file` is for messages.
 Result<InferenceTables> read_inference_csv(std::istream&, const std::string& file);

@@ -228,6 +228,7 @@ struct RequestLoad {
   int requests = 0;        ///< of the whole run; 0: ten of each client
   double range_ratio = 1;  ///< prompts and answers have between this share and all of their tokens, evenly drawn
   int max_batched_tokens = 8192;  ///< of prompts and answers together, in one pass of the model
+  int recv_interval = 1;          ///< passes of tokens alone from one look for new requests to the next
   int seed = 1;                   ///< of the lengths that are drawn
 };
 

@@ -6,6 +6,10 @@
 // one, too (chunked prefill: Agrawal et al. 2024, Sarathi-Serve). Its first token comes with the last part of its
 // prompt. Such a pass takes what its prompt tokens take, as their share of a whole prompt, and what a token of all
 // takes: so which pass does what depends on neither time, and a wait is counted in both.
+//
+// Servers may look for new requests behind every `recv_interval`-th pass of tokens alone only, and behind every pass
+// with prompts (SGLang's --scheduler-recv-interval; srt/managers/scheduler_recv_skipper.py): until then a request waits
+// unseen. A server with nothing to do looks at once.
 #pragma once
 
 #include <cstdint>

@@ -10,7 +10,8 @@
 //                 as it says
 //   load          ten requests of each client, all of which begin at once, prompts and answers of 80 to 100 % of the
 //                 row's tokens, and passes of up to 8192 tokens: what InferenceMAX's README says of its client and its
-//                 servers, which measured the rows of 1024 and 8192 tokens; taken for the others, too
+//                 servers, which measured the rows of 1024 and 8192 tokens; taken for the others, too. What servers.csv
+//                 says of how a row's server was started goes before: its places, its passes, its looks for requests
 //   precision     where a row names none, its checkpoint's
 //   cache         TensorRT-LLM keeps keys and values in fp8 with checkpoints of fp8 and fp4 (their
 //   hf_quant_config.json:
@@ -36,7 +37,8 @@ constexpr std::int64_t most_ranks = 1'000'000;
 
 class Reading {
  public:
-  Reading(const InferenceRow& row, const ServedModels& models) : row_(row), models_(models) {}
+  Reading(const InferenceRow& row, const ServedModels& models, const std::vector<ServerSettings>& servers)
+      : row_(row), models_(models), servers_(servers) {}
 
   Result<ServedRow> run() {
     out_.inputs.serving.emplace();
@@ -49,7 +51,7 @@ class Reading {
     layout(disaggregated ? row_.decode : row_.server);
     requests(disaggregated ? row_.decode : row_.server);
     s.batching = disaggregated ? Batching::at_once : Batching::continuous;
-    if (!disaggregated) s.load = RequestLoad{0, 0, 0.8, std::max(8192, 2 * s.batch), 1};
+    if (!disaggregated) load(s);
     out_.inputs.batch.sequence = s.prompt_tokens;
     const ParallelLayout& l = out_.inputs.layout;
     if (std::int64_t{l.tp} * l.pp * l.dp > most_ranks || std::int64_t{s.batch} * l.dp > most_ranks)
@@ -83,6 +85,19 @@ class Reading {
     out_.inputs.options.precision = precision;
     const bool small = precision == "fp8" || precision == "fp4";
     out_.inputs.serving->kv_bytes = small && row_.backend == "trtllm" ? 1 : 2;
+  }
+
+  void load(Serving& s) {
+    s.load = RequestLoad{0, 0, 0.8, std::max(8192, 2 * s.batch), 1, 1};
+    const ServerSettings* known = settings_of(servers_, row_, out_.inputs.options.precision);
+    if (known == nullptr) return;
+    s.load->recv_interval = known->recv_interval.value_or(1);
+    if (known->max_batched_tokens) s.load->max_batched_tokens = std::max(*known->max_batched_tokens, 2 * s.batch);
+    if (known->kv_bytes) s.kv_bytes = *known->kv_bytes;
+    if (known->max_running && *known->max_running < s.batch) {
+      s.load->concurrency = s.batch;
+      s.batch = *known->max_running;
+    }
   }
 
   void layout(const ServingWorker& worker) {
@@ -137,6 +152,7 @@ class Reading {
 
   const InferenceRow& row_;
   const ServedModels& models_;
+  const std::vector<ServerSettings>& servers_;
   ServedRow out_;
   std::vector<std::string> missing_;
   Diagnostics errors_;
@@ -177,6 +193,9 @@ const ServedModels::Known* ServedModels::find(const std::string& model) const {
   return found == known_.end() ? nullptr : &found->second;
 }
 
-Result<ServedRow> served_row(const InferenceRow& row, const ServedModels& models) { return Reading(row, models).run(); }
+Result<ServedRow> served_row(const InferenceRow& row, const ServedModels& models,
+                             const std::vector<ServerSettings>& servers) {
+  return Reading(row, models, servers).run();
+}
 
 }  // namespace collcast

@@ -75,10 +75,11 @@ std::string put_on_machine(Job& job, const TrainingMachines& machines, Fabrics& 
   return reasons(check_step(in, job.fabric->rank_count(), {}));
 }
 
-Job prepared(const InferenceRow& row, const ServedModels& models, const TrainingMachines& machines, Fabrics& fabrics) {
+Job prepared(const InferenceRow& row, const ServedModels& models, const std::vector<ServerSettings>& servers,
+             const TrainingMachines& machines, Fabrics& fabrics) {
   Job job;
   job.row = &row;
-  Result<ServedRow> served = served_row(row, models);
+  Result<ServedRow> served = served_row(row, models, servers);
   if (!served) {
     job.why = reasons(served.errors());
     return job;
@@ -113,7 +114,7 @@ void forecast(Job& job, const CollectivePolicy& collectives) {
     if (const int places = places_for(*result, in); places > 0 && places < in.serving->batch) {
       job.served->assumed.push_back(
           fmt::format("{} of {} requests find room in memory at once, the others wait", places, in.serving->batch));
-      in.serving->load->concurrency = in.serving->batch;
+      in.serving->load->concurrency = in.serving->clients();
       in.serving->batch = places;
       in.batch.global_batch = places * in.layout.dp;
       result = forecast_step(in, *job.fabric, collectives, Method::estimate);
@@ -163,7 +164,7 @@ InferenceReport validate_inference(const InferenceTables& tables, const ServedMo
   Fabrics fabrics;
   std::vector<Job> jobs;
   jobs.reserve(tables.rows.size());
-  for (const InferenceRow& row : tables.rows) jobs.push_back(prepared(row, models, machines, fabrics));
+  for (const InferenceRow& row : tables.rows) jobs.push_back(prepared(row, models, tables.servers, machines, fabrics));
   PieceCount pieces(tell, "forecasting servers", jobs.size());
   // Each job writes its own place, so the report does not depend on the threads.
   tbb::parallel_for(std::size_t{0}, jobs.size(), LoopOrder([&](std::size_t i) {

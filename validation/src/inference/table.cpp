@@ -8,6 +8,7 @@
 #include "collcast/base/text.hpp"
 #include "collcast/validation/inference_table.hpp"
 #include "csv_file.hpp"
+#include "inference/server_settings.hpp"
 #include "lines.hpp"
 #include "values.hpp"
 
@@ -58,6 +59,7 @@ constexpr int most_of_a_count = 1'000'000;  ///< of tokens, requests, ranks
 /// Without these a table is of something else.
 constexpr std::array<const char*, 6> telling{"row_id", "model", "system", "isl", "osl", "tpot_ms"};
 constexpr std::array<const char*, 2> telling_models{"model", "config"};
+constexpr std::array<const char*, 3> telling_settings{"backend", "max_running", "recv_interval"};
 
 struct Setting {
   const char* name;
@@ -195,6 +197,8 @@ CsvKind servers(InferenceTables& out) {
               read_rows(csv, out, complaints);
             else if (has_all(csv, telling_models) && !csv.has("row_id"))
               read_models(csv, out, complaints);
+            else if (has_all(csv, telling_settings) && !csv.has("row_id"))
+              read_settings(csv, out.servers, complaints);
             else
               return false;
             return true;
@@ -203,13 +207,13 @@ CsvKind servers(InferenceTables& out) {
 
 }  // namespace
 
-Result<InferenceTables> load_inference(const std::vector<std::string>& paths, const std::vector<std::string>& models,
+Result<InferenceTables> load_inference(const std::vector<std::string>& paths, const std::vector<std::string>& more,
                                        const Location& asked_by) {
   InferenceTables out;
   const CsvKind kind = servers(out);
   Complaints complaints;
   std::error_code ignored;
-  for (const std::string& file : models)
+  for (const std::string& file : more)
     if (fs::is_regular_file(file, ignored)) read_tables(file, asked_by, kind, complaints, out.warnings);
   for (const std::string& path : paths) read_tables(path, asked_by, kind, complaints, out.warnings);
   check_row_ids(out.rows, complaints);
