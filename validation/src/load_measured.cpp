@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 #include <istream>
+#include <numeric>
 #include <set>
 #include <streambuf>
 #include <system_error>
@@ -275,6 +276,13 @@ Result<Readings> load_measured(const std::string& path, const Location& asked_by
   if (fs::is_directory(status)) return load_folder(path, asked_by);
   Result<Readings> out = load_file(path, asked_by);
   if (out && out->tables.empty()) return no_row(path);
+  return out;
+}
+
+std::vector<std::uint32_t> by_size(const MeasuredTable& table) {
+  std::vector<std::uint32_t> out(table.points.size());
+  std::iota(out.begin(), out.end(), std::uint32_t{0});
+  std::ranges::stable_sort(out, {}, [&](std::uint32_t i) { return table.points[i].size; });
   return out;
 }
 
