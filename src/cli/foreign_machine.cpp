@@ -159,9 +159,10 @@ Exit run_export(const ExportArgs& args, const Session& session) {
   if (*word == 0) {
     machine->fabric.write_dot(text);
   } else {
-    const Result<std::string> xml = exchange::nccl_topology_xml(machine->fabric.spec());
+    const Result<exchange::WrittenTopology> xml = exchange::nccl_topology_xml(machine->fabric.spec());
     if (!xml) return refuse(session, xml.errors());
-    text << *xml;
+    warn(session, xml->warnings);
+    text << xml->text;
   }
   if (args.output.empty()) return deliver(session, text.str());
   return deliver(session, std::string_view(), {{args.output, text.str()}});
