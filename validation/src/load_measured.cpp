@@ -83,6 +83,13 @@ std::string sidecar_of(const std::string& table) {
   return {};
 }
 
+/// FILE.yml, which is not read where there is FILE.yaml.
+std::string second_sidecar_of(const std::string& table) {
+  std::error_code ignored;
+  const fs::path first = fs::path(table).replace_extension(".yaml"), second = fs::path(table).replace_extension(".yml");
+  return fs::exists(first, ignored) && fs::exists(second, ignored) ? second.string() : std::string();
+}
+
 Result<Readings> read_csv_with_sidecar(std::istream& in, const std::string& file) {
   std::optional<MeasuredFacts> sidecar;
   const std::string beside = sidecar_of(file);
@@ -97,6 +104,11 @@ Result<Readings> read_csv_with_sidecar(std::istream& in, const std::string& file
   PassedOver unknown;
   for (const std::string& key : sidecar->unknown_keys) unknown.add(key);
   unknown.finish(readings, {beside}, "key");
+  if (const std::string second = second_sidecar_of(file); !second.empty())
+    readings.warnings.push_back(
+        {{second},
+         fmt::format("passed over: the sidecar of '{}' is '{}'", printable(file), printable(beside)),
+         "remove one of the two, or put what is right into the latter"});
   return readings;
 }
 
