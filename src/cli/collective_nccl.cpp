@@ -238,7 +238,7 @@ Result<CollectiveReport> price_nccl(const CollectiveQuestion& q, const Session& 
       report.notes.push_back(fmt::format("line {} of {} decides at {}", line, tuner->name, fmt::join(sizes, ", ")));
     if (by_rule.empty()) report.notes.push_back(fmt::format("no rule of {} matches and can be run", tuner->name));
   }
-  if (const auto names = unused(q.environment, q.fabric.spec().plugin); !names.empty())
+  if (const auto names = unused(q.environment, q.fabric.spec()); !names.empty())
     report.notes.push_back(fmt::format("no effect on this forecast: {}", fmt::join(names, ", ")));
   if (q.estimate)
     for (const Unsimulated& one : pricing.unsimulated)

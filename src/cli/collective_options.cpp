@@ -414,7 +414,7 @@ std::optional<CollectiveQuestion> understand(const CollectiveArgs& args, const S
                         fmt::format("expected ranks from 0 to {}, or --ranks {}", machine->ranks - 1, needed)});
   }
   if (!errors.empty()) return std::nullopt;
-  append(machine->warnings, warnings(*environment, most_nodes(machine->fabric, groups), machine->fabric.spec().plugin));
+  append(machine->warnings, warnings(*environment, most_nodes(machine->fabric, groups), machine->fabric.spec()));
   CollectiveQuestion out{*kind,
                          std::move(machine->fabric),
                          std::move(groups),

@@ -34,8 +34,9 @@ std::string name_of_file(const std::string& file) {
 }
 
 std::string name_of(const ImportArgs& args, Diagnostics& errors) {
-  if (args.name.empty() && args.file == "-" && args.output.empty()) return "machine";
-  if (args.name.empty()) return name_of_file(args.output.empty() ? args.file : args.output);
+  const auto is_file = [](const std::string& path) { return !path.empty() && path != "-"; };
+  if (args.name.empty() && !is_file(args.output) && !is_file(args.file)) return "machine";
+  if (args.name.empty()) return name_of_file(is_file(args.output) ? args.output : args.file);
   if (!is_letter(args.name.front()) || !std::all_of(args.name.begin(), args.name.end(), is_name_character))
     errors.push_back({typed("--name", args.name), fmt::format("--name is '{}'", shown(args.name)),
                       "expected a letter, then letters, digits, '_' or '-'"});
@@ -44,7 +45,7 @@ std::string name_of(const ImportArgs& args, Diagnostics& errors) {
 
 Result<ForeignNode> read_foreign(const ImportArgs& args, std::optional<MachineFormat> format) {
   const bool is_piped = args.file == "-";
-  const std::string file = is_piped ? "standard input" : args.file;
+  const std::string& file = args.file;
   const Result<std::string> text = is_piped
                                        ? read_stdin("expected NCCL's topology XML or what 'nvidia-smi topo -m' prints")
                                        : read_file(args.file, command_line);
@@ -58,10 +59,14 @@ Result<ForeignNode> read_foreign(const ImportArgs& args, std::optional<MachineFo
   if (!format)
     return Diagnostic{{file, 1, 1},
                       "this is no description of a machine that is known",
-                      "expected NCCL's topology XML or what 'nvidia-smi topo -m' prints; --from nccl-xml or "
-                      "--from nvidia-smi says which"};
-  return *format == MachineFormat::nccl_xml ? exchange::read_nccl_topology(*text, file)
-                                            : exchange::read_nvidia_smi(*text, file);
+                      "expected NCCL's topology XML or what 'nvidia-smi topo -m' prints; --format nccl-xml or "
+                      "--format nvidia-smi says which"};
+  Result<ForeignNode> read = *format == MachineFormat::nccl_xml ? exchange::read_nccl_topology(*text, file)
+                                                                : exchange::read_nvidia_smi(*text, file);
+  if (!read || !is_piped) return read;
+  ForeignNode node = std::move(read).value();
+  node.file = "standard input";  // in sentences; places are of '-'
+  return node;
 }
 
 /// Shipped machines with that GPU; those with as many of them first.
@@ -112,7 +117,7 @@ void add_import_options(CLI::App& app, ImportArgs& args) {
   };
   option("--like", args.like, "NAME|FILE",
          "the machine that says what FILE does not: GPU figures, latencies, the network, NVLinks of a VM's file");
-  option("--from", args.from, "WORD", "nccl-xml, nvidia-smi or auto (default: by content)");
+  option("--format,--from", args.format, "WORD", "nccl-xml, nvidia-smi or auto (default: by content)");
   option("--nic-rate", args.nic_rate, "RATE", "line rate of a NIC, such as 100Gb/s, whatever the two say");
   option("--name", args.name, "NAME", "of the machine (default: by the file's)");
   option("--output", args.output, "FILE", "write the machine's file to FILE, complete or not at all");
@@ -120,7 +125,7 @@ void add_import_options(CLI::App& app, ImportArgs& args) {
 
 Exit run_import(const ImportArgs& args, const Session& session) {
   Diagnostics errors = check_overwriting({args.file, args.like}, {args.output});
-  const auto word = parse_word("--from", args.from, {"auto", "nccl-xml", "nvidia-smi"}, errors);
+  const auto word = parse_word("--format", args.format, {"auto", "nccl-xml", "nvidia-smi"}, errors);
   const std::string name = name_of(args, errors);
   const Parsed<Bandwidth> nic_rate =
       args.nic_rate.empty() ? Parsed<Bandwidth>{true, {}, {}} : parse_bandwidth(args.nic_rate);
@@ -159,9 +164,10 @@ Exit run_export(const ExportArgs& args, const Session& session) {
   if (*word == 0) {
     machine->fabric.write_dot(text);
   } else {
-    const Result<std::string> xml = exchange::nccl_topology_xml(machine->fabric.spec());
+    const Result<exchange::WrittenTopology> xml = exchange::nccl_topology_xml(machine->fabric.spec());
     if (!xml) return refuse(session, xml.errors());
-    text << *xml;
+    warn(session, xml->warnings);
+    text << xml->text;
   }
   if (args.output.empty()) return deliver(session, text.str());
   return deliver(session, std::string_view(), {{args.output, text.str()}});

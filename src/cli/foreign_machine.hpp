@@ -8,7 +8,7 @@
 namespace collcast::cli {
 
 struct ImportArgs {
-  std::string file, from = "auto", like, name, nic_rate, output;
+  std::string file, format = "auto", like, name, nic_rate, output;
 };
 void add_import_options(CLI::App&, ImportArgs&);
 Exit run_import(const ImportArgs&, const Session&);

@@ -142,10 +142,10 @@ Exit run_show(const TopologyArgs& args, const Session& session) {
   if (!errors.empty()) return refuse(session, errors);
   TopologyReport report = describe(machine->fabric);
   if (args.nccl) {
-    warn(session, nccl::warnings(*environment, machine->fabric.nodes(), machine->fabric.spec().plugin));
+    warn(session, nccl::warnings(*environment, machine->fabric.nodes(), machine->fabric.spec()));
     const Diagnostics wrong = add_nccl(machine->fabric, *environment, files, rank, report);
     if (!wrong.empty()) return refuse(session, wrong);
-    if (const auto names = nccl::unused(*environment, machine->fabric.spec().plugin); !names.empty())
+    if (const auto names = nccl::unused(*environment, machine->fabric.spec()); !names.empty())
       report.nccl.push_back(fmt::format("no effect here: {}", fmt::join(names, ", ")));
   }
   return deliver(session, report, format, args.output);

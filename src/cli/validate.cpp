@@ -171,7 +171,7 @@ std::vector<std::string> unfollowed(const std::vector<nccl::Setting>& settings, 
   for (const MeasuredTable& table : measured.tables) {
     const Result<PlacedTable> place = measured.machines.place(table);
     if (!environment || !place) continue;
-    for (const Diagnostic& one : warnings(*environment, place->fabric->nodes(), place->fabric->spec().plugin))
+    for (const Diagnostic& one : warnings(*environment, place->fabric->nodes(), place->fabric->spec()))
       out.push_back(fmt::format("{} ({})", one.message, one.hint));
     if (!out.empty()) break;
   }

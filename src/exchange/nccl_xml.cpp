@@ -1,9 +1,9 @@
 // TopologySpec -> one node as NCCL_TOPO_DUMP_FILE has it.
 //
 // NCCL's file is a tree: sockets, switches below them, GPUs and NICs as leaves, each with the link to its parent. A
-// machine is any graph, so every device hangs below the socket that is nearest to it; where two switches of one socket
-// are joined as well that is left out and said. Bus ids are made up; rates become the nearest PCI Express speed and
-// width.
+// machine is any graph, so every device hangs below the socket that is nearest to it; what joins it to a second switch
+// or socket, or two switches of one socket, is left out and said. Bus ids are made up; rates become the nearest PCI
+// Express speed and width.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -68,7 +68,7 @@ class Writing {
     for (const LinkGroup& link : spec.links) join(link);
   }
 
-  Result<std::string> run() {
+  Result<WrittenTopology> run() {
     for (const Device& device : devices_)
       if (device.group->kind == DeviceKind::cpu) ++sockets_;
     hang();
@@ -81,7 +81,7 @@ class Writing {
       if (devices_[i].group->kind == DeviceKind::cpu) write_socket(system, numa++, &devices_[i]);
     std::ostringstream out;
     document_.save(out, "  ", pugi::format_default | pugi::format_no_declaration);
-    return out.str();
+    return WrittenTopology{out.str(), left_out()};
   }
 
  private:
@@ -162,6 +162,46 @@ class Writing {
                              devices_[i].number, spec_.name),
                  "NCCL's topology hangs every GPU and NIC below a socket; expected a link of kind pcie or c2c there"}};
     return {};
+  }
+
+  std::string name_of(int index) const {
+    const Device& one = devices_[static_cast<std::size_t>(index)];
+    return fmt::format("{}{}", one.group->name, one.number);
+  }
+  bool is_below(int child, int parent) const {
+    return std::ranges::count(devices_[static_cast<std::size_t>(parent)].children, child) > 0;
+  }
+  /// Sockets are joined by what NCCL knows of their processors, a GPU's C2C stands beside its PCIe link.
+  bool has_place(int a, int b, const LinkGroup& link) const {
+    return link.kind == LinkKind::socket || link.kind == LinkKind::c2c || is_below(a, b) || is_below(b, a);
+  }
+
+  /// Of each group of links those that are none of the tree's, with the first by name.
+  Diagnostics left_out() const {
+    struct Count {
+      int all = 0, out = 0;
+      std::string first;
+    };
+    std::map<const LinkGroup*, Count> counts;
+    for (std::size_t i = 0; i < devices_.size(); ++i)
+      for (const Edge& edge : devices_[i].edges) {
+        const int from = static_cast<int>(i);
+        if (devices_[i].group->name != edge.link->from || (edge.link->from == edge.link->to && edge.to < from))
+          continue;
+        Count& count = counts[edge.link];
+        ++count.all;
+        if (has_place(from, edge.to, *edge.link)) continue;
+        if (count.out++ == 0) count.first = fmt::format("{} - {}", name_of(from), name_of(edge.to));
+      }
+    Diagnostics out;
+    for (const LinkGroup& link : spec_.links)
+      if (const Count& count = counts[&link]; count.out > 0)
+        out.push_back({link.where,
+                       fmt::format("{} of {} links {} - {} are left out, such as {}", count.out, count.all, link.from,
+                                   link.to, count.first),
+                       "in NCCL's file each GPU, NIC and switch hangs below one switch or socket: the one that is "
+                       "nearest to a socket, of equals the first"});
+    return out;
   }
 
   std::string busid(int index) const { return fmt::format("{:04x}:{:02x}:00.0", (index + 1) >> 8, (index + 1) & 0xff); }
@@ -262,7 +302,7 @@ class Writing {
 
 }  // namespace
 
-Result<std::string> nccl_topology_xml(const TopologySpec& spec) {
+Result<WrittenTopology> nccl_topology_xml(const TopologySpec& spec) {
   const auto capability = nccl::compute_capability(spec.gpu.model);
   if (!capability)
     return Diagnostic{{},

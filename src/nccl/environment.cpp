@@ -8,6 +8,8 @@
 #include <cctype>
 #include <charconv>
 
+#include "nccl/pair_rates.hpp"
+
 namespace collcast::nccl {
 
 namespace {
@@ -71,8 +73,6 @@ constexpr std::array without_effect{"NCCL_NET_GDR_READ",
                                     "NCCL_SET_STACK_SIZE",
                                     "NCCL_MAX_P2P_NCHANNELS",
                                     "NCCL_MIN_P2P_NCHANNELS",
-                                    "NCCL_NVB_DISABLE",
-                                    "NCCL_NVLSTREE_MAX_CHUNKSIZE",
                                     "NCCL_PROGRAM",
                                     "NCCL_RAS_ENABLE",
                                     "NCCL_SINGLE_RING_THRESHOLD",
@@ -108,6 +108,8 @@ constexpr std::array with_effect{"NCCL_ALGO",
                                  "NCCL_PAT_ENABLE",
                                  "NCCL_NET_GDR_LEVEL",
                                  "NCCL_NVLS_NCHANNELS",
+                                 "NCCL_NVLS_CHUNKSIZE",
+                                 "NCCL_NVLSTREE_MAX_CHUNKSIZE",
                                  "NCCL_CROSS_NIC",
                                  "NCCL_PXN_DISABLE",
                                  "NCCL_P2P_PXN_LEVEL",
@@ -243,6 +245,8 @@ void read_level(const Setting& setting, PathType& into, Diagnostics& errors) {
 }
 
 constexpr int most_channels = 64;
+/// NCCL rounds chunks of Simple down to whole 512 bytes; it has no limits, and values below make loops without number.
+constexpr std::int64_t chunk_grain = 512, least_chunk = 4096, most_chunk = std::int64_t{16} << 20;
 constexpr std::int64_t least_buffer = 64 << 10, most_buffer = std::int64_t{1} << 30;
 
 void read_one(const Setting& setting, Environment& out, Diagnostics& errors) {
@@ -258,6 +262,9 @@ void read_one(const Setting& setting, Environment& out, Diagnostics& errors) {
   };
   const auto buffer = [&](Bytes& into) {
     if (const auto value = read_number(setting, least_buffer, most_buffer, 1, errors)) into = Bytes(*value);
+  };
+  const auto chunk = [&](std::optional<Bytes>& into) {
+    if (const auto value = read_number(setting, least_chunk, most_chunk, chunk_grain, errors)) into = Bytes(*value);
   };
   const bool sockets = name == "NCCL_NET" && lower(setting.value) == "socket";
   if (sockets || (name == "NCCL_IB_DISABLE" && setting.value != "0")) {
@@ -280,6 +287,14 @@ void read_one(const Setting& setting, Environment& out, Diagnostics& errors) {
     count(out.max_blocks, 1, most_channels, 1);
   } else if (name == "NCCL_NVLS_NCHANNELS") {
     count(out.nvls_channels, 1, most_channels, 1);
+  } else if (name == "NCCL_NVLS_CHUNKSIZE") {
+    chunk(out.nvls_chunk);
+  } else if (name == "NCCL_NVLSTREE_MAX_CHUNKSIZE") {
+    chunk(out.nvls_tree_chunk);
+  } else if (name == "NCCL_NVB_DISABLE") {
+    const auto value = read_number(setting, 0, 1, 1, errors);
+    if (value == 1) out.no_bridges = setting;
+    if (value == 0) out.without_effect.push_back(name);
   } else if (name == "NCCL_NTHREADS") {
     count(out.threads, 64, 512, 32);
   } else if (name == "NCCL_LL128_NTHREADS") {
@@ -364,20 +379,27 @@ std::string text_of(const Environment& environment) {
   return out;
 }
 
-std::vector<std::string> unused(const Environment& environment, const NetworkPlugin& plugin) {
+std::vector<std::string> unused(const Environment& environment, const TopologySpec& spec) {
   std::vector<std::string> out;
   const auto has = [](const auto& names, const std::string& name) {
     return std::find(names.begin(), names.end(), name) != names.end();
   };
   for (const Setting& one : environment.given)
-    if (has(environment.without_effect, one.name) || (!plugin.collnet && has(of_collnet, one.name)))
+    if (has(environment.without_effect, one.name) || (!spec.plugin.collnet && has(of_collnet, one.name)) ||
+        (environment.no_bridges && environment.no_bridges->name == one.name && !sends_through_gpus(spec)))
       out.push_back(one.name);
   return out;
 }
 
-Diagnostics warnings(const Environment& environment, int nodes, const NetworkPlugin& plugin) {
-  if (nodes < 2 || plugin.sockets) return {};
+Diagnostics warnings(const Environment& environment, int nodes, const TopologySpec& spec) {
+  const NetworkPlugin& plugin = spec.plugin;
   Diagnostics out;
+  if (environment.no_bridges && sends_through_gpus(spec))
+    out.push_back({environment.no_bridges->where,
+                   "NCCL_NVB_DISABLE=1 is not modelled: GPUs without an NVLink between them would send over PCIe, and "
+                   "are forecast to send through the memory of a GPU that has one to both",
+                   "of sends and receives and alltoall the forecast is too fast; NCCL_P2P_DISABLE=1 has no NVLink"});
+  if (nodes < 2 || plugin.sockets) return out;
   const auto enables = [](const Setting& one) { return one.name == "NCCL_COLLNET_ENABLE"; };
   if (plugin.collnet && environment.collnet && nodes >= environment.collnet_nodes)
     out.push_back({std::find_if(environment.given.begin(), environment.given.end(), enables)->where,

@@ -15,18 +15,27 @@ double nvls_chunk(double most, double bytes, double together) {
   return chunk;
 }
 
-/// Small where NCCL believes an all_reduce over the network's reduction to be slow [src/enqueue.cc].
+double bytes_of(std::optional<Bytes> size, double otherwise) {
+  return size ? static_cast<double>(size->value()) : otherwise;
+}
+
+/// Small where NCCL believes an all_reduce over the network's reduction to be slow; no more than a slot, whatever the
+/// variable says [src/enqueue.cc].
 double most_chunk(const Communicator& c) {
-  if (c.nodes == 1) return most_nvls_chunk;
+  const double most =
+      std::min(slot(c.environment, Protocol::simple), bytes_of(c.environment.nvls_chunk, most_nvls_chunk));
+  if (c.nodes == 1) return most;
   constexpr double slow = 150e9;  // bytes per second
   const NvlsRates rates = todays_nvls_rates(c, CollectiveKind::all_reduce, Algorithm::nvls);
-  return std::min(rates.inside, rates.booked) < slow ? 32768 : most_nvls_chunk;
+  return std::min(rates.inside, rates.booked) < slow ? std::min(most, 32768.0) : most;
 }
 
 /// The same of a tree over nodes [src/enqueue.cc].
 double nvls_tree_chunk(const Communicator& c, double bytes, double together) {
   const bool whole_slots = c.environment.version > 0 && c.environment.version < fitted::first_small_nvls_tree_chunk;
-  double chunk = c.nodes >= 4 ? 65536 : whole_slots ? slot(c.environment, Protocol::simple) : most_nvls_chunk;
+  double chunk =
+      bytes_of(c.environment.nvls_chunk, whole_slots ? slot(c.environment, Protocol::simple) : most_nvls_chunk);
+  chunk = std::min(chunk, bytes_of(c.environment.nvls_tree_chunk, c.nodes >= 4 ? 65536 : chunk));
   if (chunk > 262144 && bytes < 32 * together * chunk) chunk = 262144;
   if (chunk > most_nvls_chunk && bytes < 16 * together * chunk) chunk = most_nvls_chunk;
   if (chunk > 65536 && bytes < 4 * together * chunk) chunk = 65536;
@@ -80,7 +89,8 @@ NvlsRun nvls_run(const Communicator& c, CollectiveKind kind, Bytes size, const P
   const NvlsRates rates = rates_of(c, kind, plan);
   const double bytes = static_cast<double>(size.value()), heads = c.nvls->channels, together = plan.channels * heads;
   const double chunk = nvls_chunk(most_chunk(c), bytes, together), loop = chunk * together, loops = bytes / loop;
-  const double flags = us * c.factors.hop * fitted::nvls_flags[row_of(c)] * heads * (1 - chunk / most_nvls_chunk);
+  const double flags =
+      us * c.factors.hop * fitted::nvls_flags[row_of(c)] * heads * std::max(0.0, 1 - chunk / most_nvls_chunk);
   const double full = loop / rates.inside;
   NvlsRun out;
   out.start = nvls_start_time(c);

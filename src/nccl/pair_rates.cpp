@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <iterator>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "collcast/nccl/links.hpp"
+#include "collcast/topology/wiring.hpp"
 
 namespace collcast::nccl {
 
@@ -72,6 +74,25 @@ class Loads {
 };
 
 }  // namespace
+
+bool sends_through_gpus(const TopologySpec& spec) {
+  std::map<int, std::set<int>> linked;
+  for (const LinkGroup& link : spec.links) {
+    const auto group = std::ranges::find(spec.devices, link.from, &DeviceGroup::name);
+    if (link.kind != LinkKind::nvlink || link.from != link.to || group->kind != DeviceKind::gpu) continue;
+    for (const auto& [a, b] : wired_pairs(link, group->count, group->count)) {
+      linked[a].insert(b);
+      linked[b].insert(a);
+    }
+  }
+  // Two peers of one GPU that have no link of their own.
+  return std::ranges::any_of(linked, [&](const auto& one) {
+    const std::set<int>& peers = one.second;
+    return std::ranges::any_of(peers, [&](int a) {
+      return std::ranges::any_of(peers, [&](int b) { return a != b && !linked.at(a).contains(b); });
+    });
+  });
+}
 
 std::optional<PairRates> pair_rates(const System& system, const std::vector<int>& gpus, int nodes) {
   if (!system.has_nvlink() || system.nvswitch || gpus.size() < 2) return std::nullopt;

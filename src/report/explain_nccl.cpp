@@ -20,7 +20,7 @@ std::string gb(Bandwidth rate) { return figure_text(rate.value() / 1e9); }
 
 Paragraph plain(std::string text) { return {std::move(text), Paragraph::Tone::plain}; }
 
-Section communicator_section(const nccl::Communicator& c, const NetworkPlugin& plugin) {
+Section communicator_section(const nccl::Communicator& c, const TopologySpec& spec) {
   Section out;
   out.title = "communicator";
   out.text.push_back(plain(
@@ -29,7 +29,7 @@ Section communicator_section(const nccl::Communicator& c, const NetworkPlugin& p
                   c.nodes > 1 ? fmt::format(", NICs at {}", to_string(c.ring.type_between)) : std::string())));
   if (!c.environment.given.empty()) {
     out.text.push_back(plain("variables: " + text_of(c.environment)));
-    if (const auto names = unused(c.environment, plugin); !names.empty())
+    if (const auto names = unused(c.environment, spec); !names.empty())
       out.text.push_back(
           {fmt::format("without effect on a forecast: {}", fmt::join(names, ", ")), Paragraph::Tone::note});
   }
@@ -153,7 +153,7 @@ Result<ExplainReport> explain(const Fabric& fabric, const nccl::Communicator& c,
   out.title = fmt::format("{} of {} among {} of {}, library nccl", to_string(request.kind), size_text(request.size),
                           counted_ranks(request.group), fabric.spec().name);
   out.library = "nccl";
-  out.sections.push_back(communicator_section(c, fabric.spec().plugin));
+  out.sections.push_back(communicator_section(c, fabric.spec()));
   if (!plan->point_to_point) out.sections.push_back(table_section(c, request, *plan));
   out.sections.push_back(run_section(fabric, c, request, *plan, only));
   if (fabric.spec().calibrated)

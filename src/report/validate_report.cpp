@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <set>
 #include <utility>
@@ -59,12 +60,12 @@ Json error_json(const BandError& error) {
   return out;
 }
 
-Json rows_json(const std::vector<Deviation>& rows) {
+Json rows_json(const ScoredTable& table) {
   Json out = Json::array();
-  for (const Deviation& row : rows)
+  for (const Deviation& row : table.rows)
     out.push_back({{"size_bytes", row.size.value()},
                    {"in_place", row.in_place},
-                   {"algorithm", row.algorithm},
+                   {"algorithm", table.algorithms[row.algorithm]},
                    {"measured_s", row.measured.count()},
                    {"predicted_s", row.predicted.count()},
                    {"ape", row.ape()}});
@@ -135,7 +136,7 @@ Json document_json(const ValidateReport& report) {
     Json one = table_json(table);
     one["derived"] = table.derived ? derivation_json(*table.derived) : Json();
     one["faults"] = faults_json(table);
-    one["rows"] = rows_json(table.rows);
+    one["rows"] = rows_json(table);
     out["tables"].push_back(std::move(one));
   }
   const auto add_row = [&out](const char* key, const SummaryRow& row, Json one) {
@@ -281,16 +282,24 @@ Table unscored_table(const ValidateReport& report) {
 
 }  // namespace
 
-BandError band_error(const std::vector<Deviation>& rows) {
-  std::vector<double> apes, ratios, spreads;
-  for (const Deviation& row : rows) {
-    apes.push_back(row.ape());
-    ratios.push_back(row.predicted / row.measured);
-    if (row.spread) spreads.push_back(*row.spread);
-  }
-  auto out = error_of<BandError>(std::move(apes), std::move(ratios));
-  if (!spreads.empty()) out.spread = median(std::move(spreads));
+void ErrorPool::add(const Deviation& row) {
+  apes_.push_back(row.ape());
+  ratios_.push_back(row.predicted / row.measured);
+  if (row.spread) spreads_.push_back(*row.spread);
+}
+
+BandError ErrorPool::take() {
+  auto out = error_of<BandError>(std::exchange(apes_, {}), std::exchange(ratios_, {}));
+  if (!spreads_.empty()) out.spread = median(std::exchange(spreads_, {}));
   return out;
+}
+
+std::uint16_t ScoredTable::index_of(const std::string& algorithm) {
+  const auto found = std::find(algorithms.begin(), algorithms.end(), algorithm);
+  const auto index = static_cast<std::size_t>(found - algorithms.begin());
+  check(index <= std::numeric_limits<std::uint16_t>::max(), "a table has few algorithms");
+  if (found == algorithms.end()) algorithms.push_back(algorithm);
+  return static_cast<std::uint16_t>(index);
 }
 
 std::string budget_text(const BudgetOutcome& outcome) {

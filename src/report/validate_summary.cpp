@@ -56,16 +56,19 @@ struct Pool {
 
 /// Rows of these tables in a band.
 BandError pooled(const ValidateReport& report, const Pool& pool, Band band, int& tables) {
-  std::vector<Deviation> rows;
+  ErrorPool errors;
   tables = 0;
   for (const ScoredTable& table : report.tables) {
     if (!pool.has(table)) continue;
-    const std::size_t before = rows.size();
-    std::copy_if(table.rows.begin(), table.rows.end(), std::back_inserter(rows),
-                 [&](const Deviation& row) { return band_of(row.size) == band; });
-    if (rows.size() > before) ++tables;
+    bool any = false;
+    for (const Deviation& row : table.rows) {
+      if (band_of(row.size) != band) continue;
+      errors.add(row);
+      any = true;
+    }
+    if (any) ++tables;
   }
-  return band_error(rows);
+  return errors.take();
 }
 
 /// Whether they are sound, the one or the other.

@@ -51,6 +51,33 @@ TEST_CASE("whatever a command does, it has no more memory than the limit at once
   }
 }
 
+TEST_CASE("a log of more than a million lines is scored in 128 bytes a row, and lines that are no rows take none") {
+  if (sanitized) return;
+  // A row is 24 bytes, scored 48 more, its place by size 4, errors and ratios 8 each, with room to grow.
+  const auto peak_with = [](const std::string& rows, const std::string& others) {
+    const std::string log = "large-all_reduce.log";
+    const std::string head =
+        "{ echo '#       size count type redop root time algbw busbw #wrong time algbw busbw #wrong'; ";
+    const std::string row = "1048576 262144 float sum -1 50.00 20.97 36.70 0 51.00 20.56 35.98 0";
+    const std::string other = "node1:4711:4800 [0] NCCL INFO Channel 00/0 : 0[0] -> 1[1] via P2P/CUMEM";
+    REQUIRE(run_shell(head + "yes '" + row + "' | head -n " + rows + "; yes '" + other + "' | head -n " + others +
+                          "; echo '# Out of bounds values : 0 OK'; } > " + log,
+                      std::filesystem::current_path())
+                .exit == 0);
+    const std::string command = "collcast validate --measured " + log + " --topology dgx-h100 --nodes 1 --ranks 8";
+    const Outcome outcome = run_shell(command + " --format csv", std::filesystem::current_path());
+    INFO(outcome.err);
+    REQUIRE(outcome.exit == 0);
+    CHECK_THAT(outcome.out, Contains("," + std::to_string(2 * std::stoi(rows)) + ","));
+    const std::int64_t peak = peak_of(command);
+    std::filesystem::remove(log);
+    return peak * 1024;
+  };
+  const std::int64_t least = peak_with("10", "0");
+  CHECK(peak_with("10", "400000") < least + (4 << 20));
+  CHECK(peak_with("1100000", "0") < least + std::int64_t{2} * 1'100'000 * 128);
+}
+
 TEST_CASE("a timeline is asked for beside what the machine and its prices have taken by then") {
   if (sanitized) return;
   // 52 MiB beside about 78 of a million links: between the two sums there was an end without a result.

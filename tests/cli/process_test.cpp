@@ -381,7 +381,30 @@ TEST_CASE("topology check and import read standard input, and name places in it"
   const Outcome foreign =
       run_shell("printf '<system version=\"1\">\\n<cpu' | collcast topology import -" + like, folder.path());
   CHECK(foreign.exit == 2);
-  CHECK(foreign.err.find("standard input:2:") != std::string::npos);
+  CHECK(foreign.err.starts_with("-:2:"));
+  // The format may be said, under either name of the option, and must be one that there is.
+  for (const std::string option : {"--format", "--from"})
+    CHECK(run_shell("collcast topology import - --name mine" + like + " " + option + " nvidia-smi < " + data,
+                    folder.path())
+              .out == piped.out);
+  const Outcome unknown =
+      run_shell("collcast topology import -" + like + " --format nvidia-sim < " + data, folder.path());
+  CHECK(unknown.exit == 2);
+  CHECK(unknown.err.find("--format: unknown word 'nvidia-sim'") != std::string::npos);
+  CHECK(unknown.err.find("nvidia-smi") != std::string::npos);
+  const Outcome other = run_shell("collcast topology import -" + like + " --format nccl-xml < " + data, folder.path());
+  CHECK(other.exit == 2);
+  CHECK(other.err.starts_with("-:1:"));
+  // A stream gives a machine no name.
+  const auto name_of = [&](const std::string& words) {
+    const std::string text = run_shell("collcast topology import " + words + like + " < " + data, folder.path()).out;
+    const auto at = text.find("\nname: ");
+    REQUIRE(at != std::string::npos);
+    return text.substr(at + 7, text.find('\n', at + 1) - at - 7);
+  };
+  CHECK(name_of("- --output -") == "machine");
+  CHECK(name_of("-") == "machine");
+  CHECK(name_of(data + " --output -") == "made-8xa100-4nic-topo");
   for (const std::string command : {"check -", "show -", "import - --like aws-p4d"}) {
     const Outcome empty = run_shell("collcast topology " + command + " < /dev/null", folder.path());
     CHECK(empty.exit == 2);

@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "collcast/topology/fabric.hpp"
+#include "nccl/system.hpp"
 #include "samples.hpp"
 
 using namespace collcast;
@@ -25,7 +26,8 @@ TopologySpec there_and_back(const TopologySpec& spec) {
   const auto xml = exchange::nccl_topology_xml(spec);
   INFO(spec.name << ": " << to_text(xml.errors()));
   REQUIRE(xml.ok());
-  const auto node = exchange::read_nccl_topology(*xml, spec.name + ".xml");
+  CHECK(to_text(xml->warnings) == "");
+  const auto node = exchange::read_nccl_topology(xml->text, spec.name + ".xml");
   INFO(to_text(node.errors()));
   REQUIRE(node.ok());
   CHECK(to_text(node->warnings) == "");
@@ -35,7 +37,54 @@ TopologySpec there_and_back(const TopologySpec& spec) {
   return machine->spec;
 }
 
+/// The kind of path that NCCL sees from each GPU to each other GPU and to each NIC.
+std::vector<std::string> paths(const TopologySpec& spec) {
+  const nccl::System system = nccl::system_of(spec, *nccl::compute_capability(spec.gpu.model), {});
+  std::vector<std::string> out;
+  const auto add = [&](int gpu, int other) {
+    const auto way = nccl::way(system, system.first_gpu + gpu, other);
+    out.push_back(way ? std::string(nccl::to_string(way->type)) : "none");
+  };
+  for (int gpu = 0; gpu < system.gpus; ++gpu) {
+    for (int other = 0; other < system.gpus; ++other)
+      if (other != gpu) add(gpu, system.first_gpu + other);
+    for (int nic = 0; nic < system.nics; ++nic) add(gpu, system.first_nic + nic);
+  }
+  return out;
+}
+
 }  // namespace
+
+TEST_CASE("every shipped machine with GPUs, written for NCCL and read back, has the same paths to GPUs and NICs") {
+  for (const TopologySpec& spec : shipped_with_gpus()) {
+    INFO(spec.name);
+    CHECK(paths(there_and_back(spec)) == paths(spec));
+  }
+}
+
+TEST_CASE("what NCCL's tree has no place for is said, link group by link group") {
+  TopologySpec spec = test::shipped_machine("dgx-h100");
+  const auto warnings = [&] { return exchange::nccl_topology_xml(spec)->warnings; };
+  CHECK(warnings().empty());
+  // Each NIC below the switch of the next GPU as well, and two switches joined.
+  const auto nics =
+      std::ranges::find_if(spec.links, [](const LinkGroup& link) { return link.from == "nic" && link.to == "pcie"; });
+  LinkGroup second = *nics;
+  second.wiring = Wiring::pairs;
+  for (int i = 0; i < 8; ++i) second.pairs.emplace_back(i, (i + 1) % 8);
+  LinkGroup between = second;
+  between.from = between.to = "pcie";
+  between.pairs = {{2, 3}};
+  spec.links.push_back(second);
+  spec.links.push_back(between);
+  REQUIRE(Fabric::build(spec).ok());
+  const Diagnostics said = warnings();
+  REQUIRE(said.size() == 3);
+  CHECK(said[0].message == "1 of 8 links nic - pcie are left out, such as nic7 - pcie7");
+  CHECK(said[1].message == "7 of 8 links nic - pcie are left out, such as nic0 - pcie1");
+  CHECK(said[2].message == "1 of 1 links pcie - pcie are left out, such as pcie2 - pcie3");
+  CHECK_THAT(said[0].hint, Catch::Contains("hangs below one switch or socket"));
+}
 
 TEST_CASE("every shipped machine with GPUs, written for NCCL and read back, has the same channels") {
   const auto machines = shipped_with_gpus();
@@ -69,13 +118,13 @@ TEST_CASE("a reduction in the network is written as coll, and taken from it") {
   with.plugin.collnet = true;
   const TopologySpec without = test::shipped_machine("dgx-h100");
   const auto imported = [&](const TopologySpec& spec) {
-    return exchange::complete(*exchange::read_nccl_topology(*exchange::nccl_topology_xml(spec), "f"), without, "m")
+    return exchange::complete(*exchange::read_nccl_topology(exchange::nccl_topology_xml(spec)->text, "f"), without, "m")
         ->spec;
   };
   CHECK(imported(with).plugin.collnet);
   CHECK_FALSE(imported(without).plugin.collnet);
-  CHECK(exchange::nccl_topology_xml(without)->find("coll=") == std::string::npos);
-  std::string one = *exchange::nccl_topology_xml(with);
+  CHECK(exchange::nccl_topology_xml(without)->text.find("coll=") == std::string::npos);
+  std::string one = exchange::nccl_topology_xml(with)->text;
   one.replace(one.find("coll=\"1\""), 8, "coll=\"0\"");  // of all NICs, or not at all
   CHECK_FALSE(exchange::complete(*exchange::read_nccl_topology(one, "f"), without, "m")->spec.plugin.collnet);
 }

@@ -411,14 +411,14 @@ TEST_CASE("variables of CollNet are read, and on a machine without it are said t
       test::environment({{"NCCL_COLLNET_ENABLE", "1"}, {"NCCL_COLLNET_NODE_THRESHOLD", "3"}, {"NCCL_DEBUG", "INFO"}});
   CHECK(e.collnet);
   CHECK(e.collnet_nodes == 3);
-  NetworkPlugin plugin;
-  CHECK(unused(e, plugin) ==
+  TopologySpec machine;
+  CHECK(unused(e, machine) ==
         std::vector<std::string>{"NCCL_COLLNET_ENABLE", "NCCL_COLLNET_NODE_THRESHOLD", "NCCL_DEBUG"});
-  CHECK(warnings(e, 4, plugin).empty());
-  plugin.collnet = true;
-  CHECK(unused(e, plugin) == std::vector<std::string>{"NCCL_DEBUG"});
-  CHECK(warnings(e, 4, plugin).size() == 1);
-  CHECK(warnings(e, 2, plugin).empty());
+  CHECK(warnings(e, 4, machine).empty());
+  machine.plugin.collnet = true;
+  CHECK(unused(e, machine) == std::vector<std::string>{"NCCL_DEBUG"});
+  CHECK(warnings(e, 4, machine).size() == 1);
+  CHECK(warnings(e, 2, machine).empty());
   const std::vector<nccl::Setting> wrong{{"NCCL_COLLNET_ENABLE", "yes", {"f"}},
                                          {"NCCL_COLLNET_NODE_THRESHOLD", "-1", {"f"}}};
   CHECK(read_environment(wrong).errors().size() == 2);

@@ -48,6 +48,9 @@ TEST_CASE("numbers are read, names without effect are kept") {
   CHECK(level("3") == nccl::PathType::phb);
   CHECK(level("PXN") == nccl::PathType::pxn);
   CHECK_FALSE(test::environment({{"NCCL_PAT_ENABLE", "0"}}).pat);
+  CHECK(test::environment({{"NCCL_NVLS_CHUNKSIZE", "524288"}}).nvls_chunk == Bytes(512 << 10));
+  CHECK(test::environment({{"NCCL_NVLSTREE_MAX_CHUNKSIZE", "65536"}}).nvls_tree_chunk == Bytes(64 << 10));
+  CHECK_FALSE(test::environment({}).nvls_chunk);
   CHECK(test::environment({}).cross_nic == nccl::CrossNic::if_needed);
   CHECK(test::environment({{"NCCL_CROSS_NIC", "0"}}).cross_nic == nccl::CrossNic::never);
   CHECK(test::environment({{"NCCL_CROSS_NIC", "1"}}).cross_nic == nccl::CrossNic::always);
@@ -81,9 +84,9 @@ TEST_CASE("of two names of a number of channels the newer counts, in either orde
 TEST_CASE("sockets in place of the described NICs are warned of, with what to do") {
   const auto said = [](const std::vector<std::pair<std::string, std::string>>& variables, int nodes = 2,
                        bool sockets = false) {
-    NetworkPlugin plugin;
-    plugin.sockets = sockets;
-    return warnings(test::environment(variables), nodes, plugin);
+    TopologySpec machine;
+    machine.plugin.sockets = sockets;
+    return warnings(test::environment(variables), nodes, machine);
   };
   const Diagnostics two = said({{"NCCL_NET", "Socket"}, {"NCCL_IB_DISABLE", "1"}});
   REQUIRE(two.size() == 2);
@@ -115,6 +118,18 @@ TEST_CASE("limits in blocks are of all channels, those in channels not of NVLS")
   // Both are given: the narrower.
   CHECK(channels({{"NCCL_MAX_CTAS", "12"}, {"NCCL_MAX_NCHANNELS", "20"}}, "dgx-h100") == std::pair(12, 12));
   CHECK(channels({{"NCCL_MAX_CTAS", "12"}, {"NCCL_MAX_NCHANNELS", "8"}}, "dgx-h100") == std::pair(8, 12));
+}
+
+TEST_CASE("chunks of NVLS are whole grains within limits") {
+  const Diagnostics errors =
+      wrong({{"NCCL_NVLS_CHUNKSIZE", "128KiB"}, {"NCCL_NVLSTREE_MAX_CHUNKSIZE", "131000"}, {"NCCL_NVB_DISABLE", "2"}});
+  REQUIRE(errors.size() == 3);
+  CHECK(errors[0].message == "NCCL_NVLS_CHUNKSIZE=128KiB: out of range or no whole number");
+  CHECK(errors[0].hint == "expected a multiple of 512 from 4096 to 16777216");
+  CHECK(errors[1].hint == errors[0].hint);
+  CHECK(errors[2].hint == "expected a whole number from 0 to 1");
+  CHECK(wrong({{"NCCL_NVLS_CHUNKSIZE", "2048"}}).size() == 1);
+  CHECK(wrong({{"NCCL_NVLS_CHUNKSIZE", "33554432"}}).size() == 1);
 }
 
 TEST_CASE("everything that is wrong is said at once, with the nearest right word") {

@@ -38,6 +38,43 @@ TEST_CASE("NVLS takes smaller chunks while there are few for its heads") {
   CHECK(of_b200(1536 * mib - 1) == Volume(64 * kib));
 }
 
+TEST_CASE("NCCL_NVLS_CHUNKSIZE is the largest chunk of NVLS, up to a slot of the buffer") {
+  const auto chunk = [](const std::vector<std::pair<std::string, std::string>>& variables, std::int64_t size) {
+    const Communicator c = test::communicator("dgx-h100", 1, 0, test::environment(variables));
+    return ran(c, summed, size, Algorithm::nvls, Protocol::simple).chunk;
+  };
+  // 128 chunks at once, of which 64 are 64 x 128 x 512 KiB = 4 GiB.
+  CHECK(chunk({{"NCCL_NVLS_CHUNKSIZE", "524288"}}, 4096 * mib) == Volume(512 * kib));
+  CHECK(chunk({{"NCCL_NVLS_CHUNKSIZE", "524288"}}, 4096 * mib - 1) == Volume(64 * kib));
+  CHECK(chunk({{"NCCL_NVLS_CHUNKSIZE", "32768"}}, 4096 * mib) == Volume(32 * kib));
+  // A slot is an eighth of a connection's 4 MiB, or of what the variable says.
+  CHECK(chunk({{"NCCL_NVLS_CHUNKSIZE", "1048576"}}, 8192 * mib) == Volume(512 * kib));
+  CHECK(chunk({{"NCCL_BUFFSIZE", "524288"}}, 4096 * mib) == Volume(64 * kib));
+  // NCCL's own is what it is without the variable.
+  for (const std::int64_t size : {kib, 8 * mib, 64 * mib, 1024 * mib})
+    CHECK(chunk({{"NCCL_NVLS_CHUNKSIZE", "131072"}}, size) == chunk({}, size));
+}
+
+TEST_CASE("NCCL_NVLSTREE_MAX_CHUNKSIZE goes before what NCCL has for so many nodes") {
+  const auto chunk = [](std::vector<std::pair<std::string, std::string>> variables, int nodes, int version = 0) {
+    nccl::Environment e = test::environment(variables);
+    e.version = version;
+    return ran(test::communicator("dgx-h100", nodes, 0, e), summed, 4096 * mib, Algorithm::nvls_tree, Protocol::simple)
+        .chunk;
+  };
+  CHECK(chunk({}, 2) == Volume(128 * kib));
+  CHECK(chunk({{"NCCL_NVLSTREE_MAX_CHUNKSIZE", "65536"}}, 2) == Volume(64 * kib));
+  CHECK(chunk({{"NCCL_NVLS_CHUNKSIZE", "262144"}}, 2) == Volume(256 * kib));
+  CHECK(chunk({{"NCCL_NVLS_CHUNKSIZE", "262144"}, {"NCCL_NVLSTREE_MAX_CHUNKSIZE", "131072"}}, 2) == Volume(128 * kib));
+  // From four nodes on 64 KiB, but where the variable says more; never more than the chunk of NVLS.
+  CHECK(chunk({}, 4) == Volume(64 * kib));
+  CHECK(chunk({{"NCCL_NVLSTREE_MAX_CHUNKSIZE", "131072"}}, 4) == Volume(128 * kib));
+  CHECK(chunk({{"NCCL_NVLSTREE_MAX_CHUNKSIZE", "524288"}}, 4) == Volume(128 * kib));
+  // 2.22.3 with whole slots, unless it is told otherwise.
+  CHECK(chunk({}, 2, 22203) == Volume(512 * kib));
+  CHECK(chunk({{"NCCL_NVLSTREE_MAX_CHUNKSIZE", "131072"}}, 2, 22203) == Volume(128 * kib));
+}
+
 TEST_CASE("NVLS moves whole chunks at NCCL's rate, and smaller ones as their flags allow") {
   // 8 heads of 40 GB/s x 0.85 x 7/8 x 2 of a bus of 8 ranks.
   const double rate = 8 * 40e9 * 0.85 * 7 / 8 * 2 * 8 / 14;

@@ -36,6 +36,29 @@ std::vector<std::string> partial_meshes() {
 
 }  // namespace
 
+TEST_CASE("machines whose GPUs send through others are those with a partial mesh of NVLinks") {
+  const std::vector<std::string> partial = partial_meshes();
+  CHECK(partial.size() >= 2);
+  for (const TopologyEntry& entry : list_topologies(test::source_tree())) {
+    INFO(entry.name);
+    CHECK(nccl::sends_through_gpus(test::shipped(entry.name)) ==
+          (std::find(partial.begin(), partial.end(), entry.name) != partial.end()));
+  }
+}
+
+TEST_CASE("NCCL_NVB_DISABLE=1 is warned of where GPUs send through others, and without effect elsewhere") {
+  const nccl::Environment e = test::environment({{"NCCL_NVB_DISABLE", "1"}}),
+                          not_set = test::environment({{"NCCL_NVB_DISABLE", "0"}});
+  const TopologySpec dgx1 = test::shipped("dgx1-v100"), dgx2 = test::shipped("dgx2-v100");
+  REQUIRE(warnings(e, 1, dgx1).size() == 1);
+  CHECK_THAT(warnings(e, 1, dgx1).front().message, Catch::StartsWith("NCCL_NVB_DISABLE=1 is not modelled"));
+  CHECK(unused(e, dgx1).empty());
+  CHECK(warnings(e, 1, dgx2).empty());
+  CHECK(unused(e, dgx2) == std::vector<std::string>{"NCCL_NVB_DISABLE"});
+  CHECK(warnings(not_set, 1, dgx1).empty());
+  CHECK(unused(not_set, dgx1) == std::vector<std::string>{"NCCL_NVB_DISABLE"});
+}
+
 TEST_CASE("pairs without an NVLink load those of the GPU between them") {
   const nccl::System dgx1 = node_of("dgx1-v100", 70);
   const std::vector<int> gpus{0, 1, 2, 3, 4, 5, 6, 7};

@@ -231,7 +231,7 @@ TEST_CASE("a sidecar's spread reaches its rows") {
   REQUIRE(read.ok());
   const auto& points = read->tables[0].points;
   REQUIRE(points[0].spread);
-  CHECK(points[0].spread->median.count() == Approx(2e-6));
+  CHECK(read->tables[0].spread_of(points[0])->median.count() == Approx(2e-6));
   CHECK_FALSE(points[1].spread);
   REQUIRE(read->warnings.size() == 1);
   CHECK(read->warnings[0].message.find("complete: false") != std::string::npos);

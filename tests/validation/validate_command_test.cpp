@@ -142,6 +142,20 @@ TEST_CASE("a sidecar is YAML by either suffix, and no result is written over it"
   CHECK(over.err.find("'t.yml' would be written over the input") != std::string::npos);
 }
 
+TEST_CASE("of two sidecars of a table the one that is passed over is named") {
+  const Folder folder;
+  const std::string head = "collective: all_reduce\nnodes: 1\nnranks: 2\nsystem: s\n";
+  folder.write("t.csv", "collective,size_bytes,time_us,inplace\nall_reduce,1024,20,0\n");
+  folder.write("t.yaml", "id: first\n" + head);
+  const std::string run = "--measured t.csv --topology dgx-h100 --format json";
+  CHECK(validate(folder, run).err.find("passed over") == std::string::npos);
+  folder.write("t.yml", "id: second\n" + head);
+  const auto both = validate(folder, run);
+  REQUIRE(both.exit == 0);
+  CHECK(Json::parse(both.out)["tables"].at(0)["id"] == "first");
+  CHECK(both.err.find("t.yml: warning: passed over: the sidecar of 't.csv' is 't.yaml'\n") != std::string::npos);
+}
+
 TEST_CASE("the picture of --plot is SVG, and a file of another suffix is refused") {
   const Folder folder;
   const auto refused = validate(folder, "--measured " + one_table + " --plot picture.PNG");

@@ -63,8 +63,11 @@ TEST_CASE("a table's error is |predicted - measured| / measured per row, its mea
 }
 
 TEST_CASE("the median of an even number of rows is the mean of the two in the middle") {
-  CHECK(band_error({{Bytes(8), Seconds(2), Seconds(1), {}}, {Bytes(8), Seconds(4), Seconds(1), {}}}).median_ape ==
-        Approx((0.5 + 0.75) / 2));
+  ErrorPool pool;
+  pool.add({Bytes(8), Seconds(2), Seconds(1), {}});
+  pool.add({Bytes(8), Seconds(4), Seconds(1), {}});
+  CHECK(pool.take().median_ape == Approx((0.5 + 0.75) / 2));
+  CHECK(pool.take().n == 0);  // it has been taken
 }
 
 TEST_CASE("set-ups that are called broken are summed up apart and do not count for budgets") {
@@ -90,6 +93,28 @@ TEST_CASE("set-ups that are called broken are summed up apart and do not count f
   CHECK_FALSE(budgets[2].met());  // nothing was measured there
 }
 
+TEST_CASE("a size that comes again is asked for once, and each of its rows is scored with its own time") {
+  Machines machines = star();
+  std::map<Bytes, int> asked;
+  const Prediction counting = [&](const PlacedTable&, const CollectiveRequest& request) -> Result<Predicted> {
+    ++asked[request.size];
+    return Predicted{Seconds(10e-6), request.size == Bytes(8) ? "tree" : "ring"};
+  };
+  const auto report =
+      validate({table("a", "all_reduce", Health::yes, {{128, 10}, {8, 10}, {128, 20}, {8, 40}, {128, 5}})}, machines,
+               counting, Statistic::mean);
+  CHECK(asked == std::map<Bytes, int>{{Bytes(8), 1}, {Bytes(128), 1}});
+  const ScoredTable& scored = report.tables.at(0);
+  CHECK(scored.algorithms == std::vector<std::string>{"tree", "ring"});
+  std::vector<double> us;
+  for (const Deviation& row : scored.rows) us.push_back(std::round(row.measured.count() * 1e6));
+  CHECK(us == std::vector<double>{10, 40, 10, 20, 5});  // by size, then as they came
+  CHECK(scored.algorithms[scored.rows[1].algorithm] == "tree");
+  CHECK(scored.algorithms[scored.rows[4].algorithm] == "ring");
+  // 0, 3/4, 0, 1/2, 1
+  CHECK(scored.errors[0].mean_ape == Approx(2.25 / 5));
+}
+
 TEST_CASE("a table that cannot be predicted is listed with the reason, the others are scored") {
   Machines machines = star();
   const Prediction only_small = [](const PlacedTable&, const CollectiveRequest& request) -> Result<Predicted> {
@@ -108,17 +133,20 @@ TEST_CASE("a table that cannot be predicted is listed with the reason, the other
 }
 
 TEST_CASE("the statistic of a row is its mean where nothing else was written") {
+  MeasuredTable table;
   MeasuredPoint point{Bytes(8), Seconds(3), false, std::nullopt};
-  CHECK(time_of(point, Statistic::median) == Seconds(3));
-  point.spread = MeasuredFacts::Spread{Bytes(8), false, Seconds(1), Seconds(2), Seconds(4), Seconds(5)};
-  CHECK(time_of(point, Statistic::mean) == Seconds(3));
-  CHECK(time_of(point, Statistic::median) == Seconds(2));
-  CHECK(time_of(point, Statistic::least) == Seconds(1));
+  CHECK(time_of(table, point, Statistic::median) == Seconds(3));
+  table.facts.spread = {{Bytes(8), false, Seconds(1), Seconds(2), Seconds(4), Seconds(5)}};
+  point.spread = 0;
+  CHECK(time_of(table, point, Statistic::mean) == Seconds(3));
+  CHECK(time_of(table, point, Statistic::median) == Seconds(2));
+  CHECK(time_of(table, point, Statistic::least) == Seconds(1));
 }
 
 TEST_CASE("a statistic that rows have not is said, and their mean counts") {
   MeasuredTable some = table("some", "all_reduce", Health::yes, {{8, 20}, {16, 20}});
-  some.points[0].spread = MeasuredFacts::Spread{Bytes(8), false, Seconds(5e-6), Seconds(10e-6), {}, Seconds(50e-6)};
+  some.facts.spread = {{Bytes(8), false, Seconds(5e-6), Seconds(10e-6), {}, Seconds(50e-6)}};
+  some.points[0].spread = 0;
   MeasuredTable all = some;
   all.facts.id = "all";
   all.points.pop_back();

@@ -39,26 +39,26 @@ bool is_same_network(const PlacedTable& a, const PlacedTable& b) {
 
 /// At most so many sizes of a table, evenly over all of them.
 std::vector<FitRow> rows_of(const PlacedTable& place, Statistic statistic, std::size_t most, double weight) {
-  std::vector<MeasuredPoint> points = place.table->points;
-  std::stable_sort(points.begin(), points.end(),
-                   [](const MeasuredPoint& a, const MeasuredPoint& b) { return a.size < b.size; });
+  const std::vector<MeasuredPoint>& points = place.table->points;
+  const std::vector<std::uint32_t> order = by_size(*place.table);
   std::vector<Bytes> sizes;
-  for (const MeasuredPoint& point : points)
-    if (sizes.empty() || sizes.back() < point.size) sizes.push_back(point.size);
+  for (const std::uint32_t i : order)
+    if (sizes.empty() || sizes.back() < points[i].size) sizes.push_back(points[i].size);
   std::set<Bytes> taken;
   const std::size_t count = std::min(sizes.size(), most);
   for (std::size_t i = 0; i < count; ++i) taken.insert(sizes[count == 1 ? 0 : i * (sizes.size() - 1) / (count - 1)]);
   std::vector<FitRow> out;
-  for (const MeasuredPoint& point : points)
-    if (taken.count(point.size) > 0) out.push_back({&place, point.size, time_of(point, statistic), weight});
+  for (const std::uint32_t i : order)
+    if (taken.count(points[i].size) > 0)
+      out.push_back({&place, points[i].size, time_of(*place.table, points[i], statistic), weight});
   return out;
 }
 
 std::array<BandError, 3> errors_of(const ValidateReport& report) {
-  std::array<std::vector<Deviation>, 3> rows;
+  std::array<ErrorPool, bands.size()> pools;
   for (const ScoredTable& table : report.tables)
-    for (const Deviation& row : table.rows) rows[static_cast<std::size_t>(band_of(row.size))].push_back(row);
-  return {band_error(rows[0]), band_error(rows[1]), band_error(rows[2])};
+    for (const Deviation& row : table.rows) pools[static_cast<std::size_t>(band_of(row.size))].add(row);
+  return {pools[0].take(), pools[1].take(), pools[2].take()};
 }
 
 void add_residuals(Calibration& calibration, CalibrateReport::Machine& machine) {
@@ -365,9 +365,7 @@ std::vector<UnscoredTable> keep_part(std::vector<MeasuredTable>& tables, SizePar
     const auto kept = [&](const MeasuredPoint& point) {
       return std::distance(sizes.begin(), sizes.find(point.size)) % part.of == part.index - 1;
     };
-    std::vector<MeasuredPoint> points;
-    std::copy_if(table.points.begin(), table.points.end(), std::back_inserter(points), kept);
-    table.points = std::move(points);
+    std::erase_if(table.points, [&](const MeasuredPoint& point) { return !kept(point); });
     if (table.points.empty())
       emptied.push_back({table.facts.id,
                          fmt::format("no row is in part {}/{}: it has {} size{}", part.index, part.of, sizes.size(),

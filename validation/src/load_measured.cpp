@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 #include <istream>
+#include <numeric>
 #include <set>
 #include <streambuf>
 #include <system_error>
@@ -82,6 +83,13 @@ std::string sidecar_of(const std::string& table) {
   return {};
 }
 
+/// FILE.yml, which is not read where there is FILE.yaml.
+std::string second_sidecar_of(const std::string& table) {
+  std::error_code ignored;
+  const fs::path first = fs::path(table).replace_extension(".yaml"), second = fs::path(table).replace_extension(".yml");
+  return fs::exists(first, ignored) && fs::exists(second, ignored) ? second.string() : std::string();
+}
+
 Result<Readings> read_csv_with_sidecar(std::istream& in, const std::string& file) {
   std::optional<MeasuredFacts> sidecar;
   const std::string beside = sidecar_of(file);
@@ -96,6 +104,11 @@ Result<Readings> read_csv_with_sidecar(std::istream& in, const std::string& file
   PassedOver unknown;
   for (const std::string& key : sidecar->unknown_keys) unknown.add(key);
   unknown.finish(readings, {beside}, "key");
+  if (const std::string second = second_sidecar_of(file); !second.empty())
+    readings.warnings.push_back(
+        {{second},
+         fmt::format("passed over: the sidecar of '{}' is '{}'", printable(file), printable(beside)),
+         "remove one of the two, or put what is right into the latter"});
   return readings;
 }
 
@@ -275,6 +288,13 @@ Result<Readings> load_measured(const std::string& path, const Location& asked_by
   if (fs::is_directory(status)) return load_folder(path, asked_by);
   Result<Readings> out = load_file(path, asked_by);
   if (out && out->tables.empty()) return no_row(path);
+  return out;
+}
+
+std::vector<std::uint32_t> by_size(const MeasuredTable& table) {
+  std::vector<std::uint32_t> out(table.points.size());
+  std::iota(out.begin(), out.end(), std::uint32_t{0});
+  std::ranges::stable_sort(out, {}, [&](std::uint32_t i) { return table.points[i].size; });
   return out;
 }
 

@@ -20,8 +20,9 @@ std::string range_text(const RankRange& range) {
 const MeasuredPoint* outside_its_spread(const MeasuredTable& table) {
   constexpr double rounding = 0.01;
   const auto outside = [&](const MeasuredPoint& p) {
-    return p.spread && p.spread->most > Seconds(0) &&
-           (p.time < p.spread->least * (1 - rounding) || p.time > p.spread->most * (1 + rounding));
+    const MeasuredFacts::Spread* of = table.spread_of(p);
+    return of != nullptr && of->most > Seconds(0) &&
+           (p.time < of->least * (1 - rounding) || p.time > of->most * (1 + rounding));
   };
   const auto found = std::find_if(table.points.begin(), table.points.end(), outside);
   return found == table.points.end() ? nullptr : &*found;
@@ -44,7 +45,7 @@ std::string sidecar_contradiction(const MeasuredFacts& sidecar, const MeasuredTa
     return "its sidecar has repetitions of none of its sizes";
   if (const MeasuredPoint* point = outside_its_spread(table))
     return fmt::format("its sidecar has repetitions of {} to {} at {}, its row says {}",
-                       format_seconds(point->spread->least), format_seconds(point->spread->most),
+                       format_seconds(table.spread_of(*point)->least), format_seconds(table.spread_of(*point)->most),
                        format_bytes(point->size), format_seconds(point->time));
   return {};
 }

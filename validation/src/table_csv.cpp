@@ -135,8 +135,10 @@ class Rows {
     if (columns.algbw && columns.busbw)
       evidence_[index].add(read_rates(row[*columns.algbw].text, row[*columns.busbw].text));
     MeasuredPoint point{*size, *time, place_word.text == "1", std::nullopt};
-    for (const MeasuredFacts::Spread& spread : table.facts.spread)
-      if (spread.size == point.size && spread.in_place == point.in_place) point.spread = spread;
+    const std::vector<MeasuredFacts::Spread>& spread = table.facts.spread;
+    for (std::size_t i = 0; i < spread.size(); ++i)
+      if (spread[i].size == point.size && spread[i].in_place == point.in_place)
+        point.spread = static_cast<std::uint16_t>(i);
     table.points.push_back(point);
   }
 

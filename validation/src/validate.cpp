@@ -27,16 +27,18 @@ std::string_view to_string(Statistic statistic) {
   return "min";
 }
 
-Seconds time_of(const MeasuredPoint& point, Statistic statistic) {
-  if (statistic == Statistic::mean || !point.spread) return point.time;
-  const Seconds time = statistic == Statistic::median ? point.spread->median : point.spread->least;
+Seconds time_of(const MeasuredTable& table, const MeasuredPoint& point, Statistic statistic) {
+  const MeasuredFacts::Spread* spread = table.spread_of(point);
+  if (statistic == Statistic::mean || spread == nullptr) return point.time;
+  const Seconds time = statistic == Statistic::median ? spread->median : spread->least;
   return time > Seconds(0) ? time : point.time;
 }
 
 std::string statistic_remark(const MeasuredTable& table, Statistic statistic) {
   if (statistic == Statistic::mean) return {};
   const auto lacks = [&](const MeasuredPoint& p) {
-    return !p.spread || (statistic == Statistic::median ? p.spread->median : p.spread->least) <= Seconds(0);
+    const MeasuredFacts::Spread* spread = table.spread_of(p);
+    return spread == nullptr || (statistic == Statistic::median ? spread->median : spread->least) <= Seconds(0);
   };
   const auto lacking = std::count_if(table.points.begin(), table.points.end(), lacks);
   if (lacking == 0) return {};
@@ -88,7 +90,14 @@ Prediction memoized(Prediction predict) {
 
 namespace {
 
-/// The table with the error of each row; the first row that cannot be predicted ends it.
+/// (p95 - median) / median over the repetitions.
+std::optional<double> relative(const MeasuredFacts::Spread* spread) {
+  if (spread == nullptr || spread->median <= Seconds(0)) return std::nullopt;
+  return (spread->p95 - spread->median) / spread->median;
+}
+
+/// The table with the error of each row; the first row that cannot be predicted ends it. A size that comes again is
+/// asked for once.
 Result<ScoredTable> score(const PlacedTable& place, const Prediction& predict, Statistic statistic,
                           const GoesOn& goes_on) {
   const MeasuredFacts& facts = place.table->facts;
@@ -104,28 +113,26 @@ Result<ScoredTable> score(const PlacedTable& place, const Prediction& predict, S
   out.complete = facts.complete;
   out.nodes = facts.nodes;
   out.ranks = facts.ranks;
-  std::vector<MeasuredPoint> points = place.table->points;
-  std::stable_sort(points.begin(), points.end(),
-                   [](const MeasuredPoint& a, const MeasuredPoint& b) { return a.size < b.size; });
-  std::array<std::vector<Deviation>, 3> by_band;
-  for (const MeasuredPoint& point : points) {
-    if (goes_on && !goes_on()) return Diagnostic{{}, "the table was not scored to its end", {}};
-    const Result<Predicted> predicted = predict(place, place.request(point.size));
-    if (!predicted) return predicted.errors();
-    Deviation row{point.size,     time_of(point, statistic), predicted->time, std::nullopt,
-                  point.in_place, predicted->algorithm};
-    if (point.spread && point.spread->median > Seconds(0))
-      row.spread = (point.spread->p95 - point.spread->median) / point.spread->median;
-    by_band[static_cast<std::size_t>(band_of(point.size))].push_back(row);
+  std::array<ErrorPool, bands.size()> by_band;
+  out.rows.reserve(place.table->points.size());
+  Deviation row;
+  for (const std::uint32_t i : by_size(*place.table)) {
+    const MeasuredPoint& point = place.table->points[i];
+    if (out.rows.empty() || row.size != point.size) {
+      if (goes_on && !goes_on()) return Diagnostic{{}, "the table was not scored to its end", {}};
+      const Result<Predicted> predicted = predict(place, place.request(point.size));
+      if (!predicted) return predicted.errors();
+      row.size = point.size;
+      row.predicted = predicted->time;
+      row.algorithm = out.index_of(predicted->algorithm);
+    }
+    row.measured = time_of(*place.table, point, statistic);
+    row.spread = relative(place.table->spread_of(point));
+    row.in_place = point.in_place;
+    by_band[static_cast<std::size_t>(band_of(row.size))].add(row);
     out.rows.push_back(row);
-    const bool known =
-        std::find(out.algorithms.begin(), out.algorithms.end(), predicted->algorithm) != out.algorithms.end();
-    if (!known) out.algorithms.push_back(predicted->algorithm);
   }
-  for (const Band band : bands) {
-    const auto i = static_cast<std::size_t>(band);
-    out.errors[i] = band_error(by_band[i]);
-  }
+  for (std::size_t i = 0; i < by_band.size(); ++i) out.errors[i] = by_band[i].take();
   return out;
 }
 

@@ -79,7 +79,11 @@ struct ImportedMachine {
 Result<ImportedMachine> complete(const ForeignNode&, const TopologySpec& like, const std::string& name,
                                  Bandwidth nic_rate = {});
 
+struct WrittenTopology {
+  std::string text;
+  Diagnostics warnings;  ///< links that the file has no place for
+};
 /// One node as NCCL_TOPO_DUMP_FILE has it, or why NCCL cannot have such a node.
-Result<std::string> nccl_topology_xml(const TopologySpec&);
+Result<WrittenTopology> nccl_topology_xml(const TopologySpec&);
 
 }  // namespace collcast::exchange

@@ -51,6 +51,7 @@ struct Environment {
   std::vector<Setting> given;               ///< all of them
   std::vector<std::string> without_effect;  ///< names that NCCL has and that change no forecast
   std::vector<Setting> leave_nics;          ///< with which nodes are reached otherwise than by the described NICs
+  std::optional<Setting> no_bridges;        ///< NCCL_NVB_DISABLE: sends through a GPU between, which are forecast still
 
   /// NCCL_ALGO and NCCL_PROTO, of a collective.
   bool allows(CollectiveKind, Algorithm) const;
@@ -67,6 +68,8 @@ struct Environment {
   bool nvls = true;                               ///< NCCL_NVLS_ENABLE
   bool collnet = false;                           ///< NCCL_COLLNET_ENABLE
   int collnet_nodes = 2;                          ///< NCCL_COLLNET_NODE_THRESHOLD: fewer have no CollNet
+  std::optional<Bytes> nvls_chunk;                ///< NCCL_NVLS_CHUNKSIZE, of a head and channel: at most
+  std::optional<Bytes> nvls_tree_chunk;           ///< NCCL_NVLSTREE_MAX_CHUNKSIZE, the same of a tree over nodes
   bool pat = true;                                ///< NCCL_PAT_ENABLE
   bool peer_access = true;                        ///< NCCL_P2P_DISABLE is not set
   CrossNic cross_nic = CrossNic::if_needed;       ///< NCCL_CROSS_NIC
@@ -89,12 +92,13 @@ struct Environment {
 /// "NCCL_ALGO=RING NCCL_PROTO=LL": as it was given.
 std::string text_of(const Environment&);
 
-/// What no forecast follows, though it matters between nodes: NCCL_NET=Socket, NCCL_IB_DISABLE=1. None of one node, and
-/// none where the network is sockets as it is described. And that forecasts of CollNet are rough, where it is taken.
-Diagnostics warnings(const Environment&, int nodes, const NetworkPlugin&);
-/// Names of variables that change no forecast on that machine: `without_effect`, and those of CollNet on one that has
-/// none.
-std::vector<std::string> unused(const Environment&, const NetworkPlugin&);
+/// What no forecast follows, though it matters: between nodes NCCL_NET=Socket and NCCL_IB_DISABLE=1, but where the
+/// network is sockets as it is described; NCCL_NVB_DISABLE=1 on a machine where GPUs send through others. And that
+/// forecasts of CollNet are rough, where it is taken.
+Diagnostics warnings(const Environment&, int nodes, const TopologySpec&);
+/// Names of variables that change nothing on that machine: `without_effect`, those of CollNet on one that has none,
+/// NCCL_NVB_DISABLE where no GPU sends through another.
+std::vector<std::string> unused(const Environment&, const TopologySpec&);
 
 /// With the files, which text_of() names too.
 Environment with_files(Environment, const Files&);

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <array>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -27,7 +28,7 @@ struct Deviation {
   Seconds measured{}, predicted{};
   std::optional<double> spread;  ///< (p95 - median) / median over the repetitions
   bool in_place = false;
-  std::string algorithm = {};  ///< that the prediction picked
+  std::uint16_t algorithm = 0;  ///< that the prediction picked, of those of its table
   double ape() const;
 };
 
@@ -46,7 +47,16 @@ struct BandError {
   double median_ratio = 0;       ///< predicted over measured
   std::optional<double> spread;  ///< median over the rows that have one
 };
-BandError band_error(const std::vector<Deviation>&);
+/// Rows of one figure, of which the errors alone are kept.
+class ErrorPool {
+ public:
+  void add(const Deviation&);
+  /// Of what was added; nothing is left.
+  BandError take();
+
+ private:
+  std::vector<double> apes_, ratios_, spreads_;
+};
 
 /// What may hold a table back, in words that stay.
 struct Fault {
@@ -65,6 +75,8 @@ struct ScoredTable {
   std::array<BandError, 3> errors{};    ///< by band
   double slowness = 0;                  ///< measured over predicted at the largest sizes, of a table with faults
   std::vector<Fault> faults;            ///< likeliest first; none: it is not far slower than its forecast
+  /// Of one of `algorithms`, which gets it where it is new.
+  std::uint16_t index_of(const std::string& algorithm);
 };
 
 struct UnscoredTable {

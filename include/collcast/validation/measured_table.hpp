@@ -6,6 +6,7 @@
 // kept and a warning says so, and a row whose time is 0 or nan is listed by its line.
 #pragma once
 
+#include <cstdint>
 #include <iosfwd>
 #include <map>
 #include <optional>
@@ -19,19 +20,28 @@
 
 namespace collcast {
 
-/// One size, in place or not: the time that the tool printed, and its spread where the sidecar has it.
+/// One size, in place or not: the time that the tool printed. A log of a night has millions of them: nothing here is
+/// on the heap.
 struct MeasuredPoint {
   Bytes size{};
   Seconds time{};
   bool in_place = false;
-  std::optional<MeasuredFacts::Spread> spread;
+  std::optional<std::uint16_t> spread;  ///< which of the `facts.spread` of its table is of this row
 };
 
 struct MeasuredTable {
   MeasuredFacts facts;
   std::string file;  ///< as the user named it
   std::vector<MeasuredPoint> points;
+
+  /// Over the repetitions of one of `points`; none where its sidecar has not.
+  const MeasuredFacts::Spread* spread_of(const MeasuredPoint& point) const {
+    return point.spread ? &facts.spread[*point.spread] : nullptr;
+  }
 };
+
+/// Which of the points comes when, from small sizes to large, as they came within a size.
+std::vector<std::uint32_t> by_size(const MeasuredTable&);
 
 struct Readings {
   std::vector<MeasuredTable> tables;
@@ -47,7 +57,7 @@ enum class MeasuredFormat { csv, text, json };
 std::optional<MeasuredFormat> measured_format(std::string_view beginning);
 
 /// No file has more rows (a line of a log is two), no line more characters, no JSON more bytes.
-inline constexpr std::size_t most_measured_rows = 2'000'000;
+inline constexpr std::size_t most_measured_rows = 8'000'000;
 /// Of rows that are left out, so many of a file are kept with their places; the rest is a number.
 inline constexpr std::size_t most_left_out = 100;
 inline constexpr std::size_t longest_line = std::size_t{1} << 20;

@@ -31,7 +31,8 @@ Prediction memoized(Prediction);
 /// Which of a row's times is held against the prediction; rows without spread have the mean alone.
 enum class Statistic { mean, median, least };
 std::string_view to_string(Statistic);
-Seconds time_of(const MeasuredPoint&, Statistic);
+/// Of a row of the table.
+Seconds time_of(const MeasuredTable&, const MeasuredPoint&, Statistic);
 /// That rows of the table have the mean alone where another was asked for; empty if none has.
 std::string statistic_remark(const MeasuredTable&, Statistic);
 
