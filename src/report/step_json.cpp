@@ -113,7 +113,7 @@ void add_training(Json& out, const StepInputs& in) {
   add_communication(out["options"], in.options);
   if (const LowRankAdapters& lora = in.options.lora; lora.rank > 0) {
     Json modules = Json::array();
-    for (const AdapterModule module : lora.target_modules) modules.push_back(to_string(module));
+    for (const AdapterModule module : lora.targets(in.model)) modules.push_back(to_string(module));
     out["options"]["lora"] = {
         {"rank", lora.rank}, {"target_modules", modules}, {"trained_parameters", adapter_parameter_count(in)}};
   }

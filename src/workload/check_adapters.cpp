@@ -11,8 +11,16 @@ namespace {
 
 const std::string at = "training.lora.";
 
+std::string named(const std::vector<AdapterModule>& modules) {
+  std::string out;
+  for (std::size_t i = 0; i < modules.size(); ++i)
+    out += (i == 0 ? "" : i + 1 < modules.size() ? ", " : " and ") + std::string(to_string(modules[i]));
+  return out;
+}
+
 void check_modules(Misfits& misfits) {
-  const std::vector<AdapterModule>& modules = misfits.in.options.lora.target_modules;
+  const TransformerConfig& model = misfits.in.model;
+  const std::vector<AdapterModule> modules = misfits.in.options.lora.targets(model), known = adapter_modules(model);
   if (modules.empty())
     misfits.wrong({at + "target_modules", "training.lora"}, "target_modules is empty: nothing would be trained",
                   "name a matrix, or leave lora out");
@@ -21,18 +29,23 @@ void check_modules(Misfits& misfits) {
         modules.begin() + static_cast<std::ptrdiff_t>(i))
       misfits.wrong({at + "target_modules." + std::to_string(i), at + "target_modules"},
                     "target_modules has " + std::string(to_string(modules[i])) + " twice", "leave it out");
+    else if (std::ranges::count(known, modules[i]) == 0)
+      misfits.wrong(
+          {at + "target_modules." + std::to_string(i), at + "target_modules", "model"},
+          "target_modules has " + std::string(to_string(modules[i])) + ": the model's layers have " + named(known),
+          "name some of these, or leave target_modules out for all of them");
 }
 
 /// Of a matrix's product alone: what its adapter adds would be missing.
-bool leaves_adapter_out(const TrainingOptions& o, RecomputeModule module) {
+bool leaves_adapter_out(const StepInputs& in, RecomputeModule module) {
   switch (module) {
     case RecomputeModule::q_proj:
     case RecomputeModule::k_proj:
     case RecomputeModule::v_proj:
-      return has_adapter(o, AdapterModule::linear_qkv);
+      return has_adapter(in, AdapterModule::linear_qkv);
     case RecomputeModule::gate_proj:
     case RecomputeModule::up_proj:
-      return has_adapter(o, AdapterModule::linear_fc1);
+      return has_adapter(in, AdapterModule::linear_fc1);
     default:
       return false;
   }
@@ -42,7 +55,7 @@ void check_recomputed(Misfits& misfits) {
   const TrainingOptions& o = misfits.in.options;
   if (o.recompute != Recompute::selective) return;
   for (std::size_t i = 0; i < o.recompute_modules.size(); ++i)
-    if (leaves_adapter_out(o, o.recompute_modules[i]))
+    if (leaves_adapter_out(misfits.in, o.recompute_modules[i]))
       misfits.wrong({"training.recompute_modules." + std::to_string(i), "training.recompute_modules", "training.lora"},
                     "recompute_modules has " + std::string(to_string(o.recompute_modules[i])) +
                         ", a part of a matrix with an adapter: that is not modelled",
@@ -60,12 +73,6 @@ void check_adapters(Misfits& misfits) {
                   "expected 1 to the model's hidden size, " + std::to_string(in.model.hidden));
   check_modules(misfits);
   check_recomputed(misfits);
-  if (in.model.experts.count > 0)
-    misfits.wrong({"training.lora", "model"}, "adapters of a model with experts are not modelled",
-                  "leave lora out, or use a dense model");
-  if (in.model.latent.kv_rank > 0)
-    misfits.wrong({"training.lora", "model"}, "adapters beside latent attention are not modelled",
-                  "leave lora out, or use a model without mla");
   if (in.options.compression.method == CompressionMethod::powersgd)
     misfits.wrong({"training.gradient_compression.method", "training.lora"},
                   "compression powersgd is of matrices' gradients, and adapters are of a low rank already",

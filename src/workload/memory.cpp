@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <initializer_list>
 
 #include "collcast/base/units.hpp"
 #include "collcast/workload/search.hpp"
@@ -24,6 +25,16 @@ double rows_of_latent(const StepInputs& in, const Share& share) {
   return in.model.latent.q_rank > 0 ? share.rows : share.tokens;
 }
 
+/// Elements of a row of latent attention before and after the norms of its small ranks; what frozen matrices alone read
+/// is not kept.
+double kept_of_latent(const StepInputs& in) {
+  const LatentAttention& l = in.model.latent;
+  const bool frozen = is_frozen(in.options);
+  const double queries = !frozen || has_adapter(in, AdapterModule::linear_q_up_proj) ? l.q_rank : 0;
+  const double keys = !frozen || has_adapter(in, AdapterModule::linear_kv_up_proj) ? l.kv_rank : 0;
+  return l.q_rank + l.kv_rank + l.rope + queries + keys;
+}
+
 ActivationTerms activations_with(const StepInputs& in, const KeptTensors& tensors, bool with_experts) {
   const Share share(in);
   const double w = KernelTimer(in).precision().activation;
@@ -33,12 +44,13 @@ ActivationTerms activations_with(const StepInputs& in, const KeptTensors& tensor
   kept.projections = Volume(w * share.tokens *
                             ((tensors.query ? share.query : 0) + share.output + (tensors.key ? share.key : 0) +
                              (tensors.value ? share.value : 0)));
-  if (share.latent > 0) kept.latent = Volume(w * rows_of_latent(in, share) * (2 * share.latent - in.model.latent.rope));
+  if (share.latent > 0) kept.latent = Volume(w * rows_of_latent(in, share) * kept_of_latent(in));
   kept.mlp = Volume(w * share.tokens * (with_experts ? share.shared : share.ffn) * tensors.mlp);
   if (with_experts && tensors.dispatched)
-    kept.experts = Volume(w * share.taken * (share.hidden + share.expert * tensors.experts) +
-                          8 * share.rows * in.model.experts.count);
-  if (!with_experts) kept.adapters = Volume(w * share.tokens * adapter_width(in.options));
+    kept.experts =
+        Volume(w * share.taken * ((tensors.expert_rows ? share.hidden : 0) + share.expert * tensors.experts) +
+               8 * share.rows * in.model.experts.count);
+  kept.adapters = Volume(w * kept_by_adapters(in, with_experts));
   if (tensors.core)
     kept.core =
         Volume(in.options.attention == Attention::flash ? 4 * share.lse : share.scores * (w + (dropout ? w + 1 : 0)));
@@ -180,22 +192,14 @@ double largest(const std::vector<UnitParameters>& units, double (UnitParameters:
   return most;
 }
 
-/// The same of adapters: inputs of both matrices, and gradients of what they give; of the sides that are h wide a rank
-/// has its rows.
-Volume kept_for_adapters(const StepInputs& in, const Share& s) {
-  const double w = KernelTimer(in).precision().activation, rank = in.options.lora.rank;
-  const AdapterParameters p = layer_adapters(in);
-  return Volume(w * (s.rows * p.replicated / rank + s.tokens * (p.sharded / rank + 2 * adapter_width(in.options))));
-}
-
 /// What a layer keeps from a zero-bubble backward to its weight gradients.
 Volume kept_for_weights(const StepInputs& in, const Share& s, bool with_experts) {
   const double w = KernelTimer(in).precision().activation, rows = s.rows * s.hidden;
   const double widths = in.model.gated_mlp ? 3 : 2;
   const double attention = s.tokens * (s.query + s.output + s.key + s.value) + rows_of_latent(in, s) * 2 * s.latent;
-  if (is_frozen(in.options)) return kept_for_adapters(in, s);
+  if (is_frozen(in.options)) return Volume(w * waiting_of_adapters(in, with_experts));
   // Inputs of the matrices, and gradients of what they give: attention and MLP beside each other have one of these.
-  const int tensors = all_tensors(in).norms;
+  const int tensors = all_tensors(in, with_experts).norms;
   if (!with_experts) return Volume(w * (tensors * rows + attention + s.tokens * s.ffn * widths));
   return Volume(w *
                 (4 * rows + attention + s.tokens * s.shared * widths + s.taken * (2 * s.hidden + s.expert * widths)));
@@ -219,7 +223,7 @@ void put_layer(const StepInputs& in, const Share& share, bool with_experts, Memo
     layers += with_experts ? c.expert_layers - c.whole_expert_layers : c.layers - c.whole_layers;
   ActivationTerms& layer = with_experts ? terms.expert_layer : terms.layer;
   ActivationTerms& whole = with_experts ? terms.whole_expert_layer : terms.whole_layer;
-  whole = activations_with(in, all_tensors(in), with_experts);
+  whole = activations_with(in, all_tensors(in, with_experts), with_experts);
   layer = kept_activations(in, with_experts);
   if (splits_backward(in.layout.schedule)) layer.weights = whole.weights = kept_for_weights(in, share, with_experts);
   if (layers == 0 || in.options.recompute == Recompute::none) return;
@@ -233,7 +237,7 @@ std::vector<UnitParameters> bytes_as_gathered(const StepInputs& in, int stage, s
     const bool embedding = u == 0 && has_embedding(in, stage), head = u + 1 == units.size() && has_head(in, stage);
     const double each = gathered_weight_bytes(in, !embedding && !head);
     units[u].used *= each;
-    units[u].experts *= each;
+    units[u].used_experts *= each;
   }
   return units;
 }
@@ -243,19 +247,21 @@ std::vector<UnitParameters> split_units(const StepInputs& in, const MemoryTerms&
   std::vector<UnitParameters> units = unit_parameters(in, terms.stage);
   for (UnitParameters& unit : units) {
     if (in.layout.shards() == 1) unit.own = unit.used = 0;
-    if (terms.expert_shares == 1) unit.experts = 0;
+    if (terms.expert_shares == 1) unit.experts = unit.used_experts = 0;
   }
   return units;
 }
-double split_parameters(const StepInputs& in, const MemoryTerms& terms, double of) {
-  return (in.layout.shards() > 1 ? of - terms.apart : 0) + (terms.expert_shares > 1 ? terms.apart : 0);
+/// Of so many parameters, and those of them that go their own way, the same.
+double split_parameters(const StepInputs& in, const MemoryTerms& terms, double of, double apart) {
+  return (in.layout.shards() > 1 ? of - apart : 0) + (terms.expert_shares > 1 ? apart : 0);
 }
 
 /// What of a sharded state is whole for a time.
 void put_whole(const StepInputs& in, MemoryTerms& terms) {
   const int zero = in.options.zero;
-  const double split = split_parameters(in, terms, terms.parameters.total());
-  const double all = terms.gradient_bytes * split_parameters(in, terms, terms.parameters.trained());
+  const double split = split_parameters(in, terms, terms.parameters.total(), terms.apart);
+  const double all =
+      terms.gradient_bytes * split_parameters(in, terms, terms.parameters.trained(), terms.trained_apart);
   if (zero < 2 || !(split > 0)) return;
   const std::vector<UnitParameters> units = split_units(in, terms);
   const std::size_t together = in.options.overlap_dp ? 2 : 1;
@@ -283,7 +289,7 @@ void put_whole(const StepInputs& in, MemoryTerms& terms) {
 
 Volume layer_activations(const StepInputs& in, bool with_experts) { return kept_activations(in, with_experts).total(); }
 Volume layer_working_set(const StepInputs& in, bool with_experts) {
-  return activations_with(in, all_tensors(in), with_experts).total();
+  return activations_with(in, all_tensors(in, with_experts), with_experts).total();
 }
 
 double share_for_weights(const MemoryTerms& terms) {
@@ -311,35 +317,41 @@ using workload::is_frozen;
 
 /// Norms of a layer that have an input of their own, and those whose output is kept for gradients of weights.
 int norm_inputs(const StepInputs& in) { return in.model.parallel_mlp.norms == 0 ? 2 : 1; }
-int norm_outputs(const StepInputs& in) {
+int norm_outputs(const StepInputs& in, bool with_experts) {
+  using enum AdapterModule;
   const bool one = in.model.parallel_mlp.norms == 1;
   if (!is_frozen(in.options)) return one ? 1 : 2;
-  const bool qkv = has_adapter(in.options, AdapterModule::linear_qkv),
-             up = has_adapter(in.options, AdapterModule::linear_fc1);
-  return one ? (qkv || up ? 1 : 0) : (qkv ? 1 : 0) + (up ? 1 : 0);
+  const auto any = [&](std::initializer_list<AdapterModule> modules) {
+    return std::any_of(modules.begin(), modules.end(), [&](AdapterModule m) { return has_adapter(in, m); });
+  };
+  const bool heads = any({linear_qkv, linear_q_proj, linear_q_down_proj, linear_kv_down_proj});
+  // Experts have rows of their own.
+  const bool up = any({linear_fc1}) && (!with_experts || in.model.experts.shared_ffn > 0);
+  return one ? (heads || up ? 1 : 0) : (heads ? 1 : 0) + (up ? 1 : 0);
 }
 
 /// What the activation function gives is read by the down matrix alone, which is frozen.
 bool drops_activation(const StepInputs& in) {
-  return is_frozen(in.options) && !has_adapter(in.options, AdapterModule::linear_fc2);
+  return is_frozen(in.options) && !has_adapter(in, AdapterModule::linear_fc2);
 }
 
 }  // namespace
 
-KeptTensors all_tensors(const StepInputs& in) {
+KeptTensors all_tensors(const StepInputs& in, bool with_experts) {
   KeptTensors all;
   // Norms beside each other have one input. What a frozen matrix reads is kept for its adapter alone.
-  all.norms = norm_inputs(in) + norm_outputs(in);
+  all.norms = norm_inputs(in) + norm_outputs(in, with_experts);
   all.mlp = all.experts = in.model.gated_mlp ? 3 : 2;
-  if (drops_activation(in)) --all.mlp;
+  if (drops_activation(in)) --all.mlp, --all.experts;
+  all.expert_rows = !is_frozen(in.options) || has_adapter(in, AdapterModule::linear_fc1);
   return all;
 }
 
 KeptTensors kept_tensors(const StepInputs& in, bool with_experts) {
-  KeptTensors kept = all_tensors(in);
+  KeptTensors kept = all_tensors(in, with_experts);
   const auto again = [&](RecomputeModule module) { return recomputes(in.options, module); };
   const int behind_each = in.model.parallel_mlp.norms;
-  if (again(RecomputeModule::layernorm)) kept.norms -= norm_outputs(in);
+  if (again(RecomputeModule::layernorm)) kept.norms -= norm_outputs(in, with_experts);
   if (again(RecomputeModule::o_proj) && behind_each == 0) --kept.norms;
   const bool up = again(RecomputeModule::mla_up_proj);
   kept.query = !up && !again(RecomputeModule::q_proj);
@@ -348,7 +360,7 @@ KeptTensors kept_tensors(const StepInputs& in, bool with_experts) {
   kept.core = !again(RecomputeModule::core_attn);
   if (with_experts) {
     kept.dispatched = !again(RecomputeModule::moe);
-    if (again(RecomputeModule::moe_act)) --kept.experts;
+    if (again(RecomputeModule::moe_act) && !drops_activation(in)) --kept.experts;
     if (!kept.dispatched) kept.experts = 0;
     if (!kept.dispatched || again(RecomputeModule::shared_experts)) kept.mlp = 0;
     return kept;
@@ -377,10 +389,11 @@ MemoryTerms memory_terms(const StepInputs& in, int stage, const Orders& made) {
   terms.weight_shares = shares(3);
   if (in.layout.experts_apart()) {
     terms.apart = terms.parameters.experts();
+    terms.trained_apart = terms.parameters.trained_experts();
     terms.expert_shares = expert_shards(in.layout);
   }
   if (in.options.optimizer && terms.gradient_bytes < 4)
-    terms.copied = terms.state(4, terms.parameters.trained(), terms.optimizer_shares, terms.zero >= 1);
+    terms.copied = terms.trained(4, terms.optimizer_shares, terms.zero >= 1);
   workload::put_whole(in, terms);
   const workload::GradientCopies copies = workload::gradient_copies(in, stage);
   terms.stale = Volume(copies.stale);

@@ -245,7 +245,7 @@ class StageMaker {
       const bool has_backward = !unit.backward.empty() || !unit.weights.empty();
       const std::int64_t gathers = unit_gathers(in_, stage_, u + 1 == plan_.units.size(), has_backward);
       put(pricing_.gather(weight * parameters[u].used, gathers) +
-              pricing_.gather_experts(weight * parameters[u].experts, gathers),
+              pricing_.gather_experts(weight * parameters[u].used_experts, gathers),
           unit.gather, unit.gather_uses);
       put(pricing_.reduce(g * parameters[u].own, reductions(in_)) +
               pricing_.reduce_experts(g * parameters[u].experts, reductions(in_)),
