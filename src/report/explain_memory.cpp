@@ -363,6 +363,7 @@ void add_buffers(Section& out, const StepInputs& in, const MemoryTerms& terms, c
     }
     const char* all = terms.apart > 0 && terms.expert_shares == 1 ? "all weights but experts" : "all weights";
     add(in.options.reshard_after_forward ? "weights of the units that are gathered" : all, terms.gathered);
+    add("the largest matrix in 4 bit, brought back", terms.dequantised);
     if (use.moment == MemoryMoment::backward || terms.sums_whole)
       add("gradients that are not split yet", terms.unreduced);
   }
@@ -447,9 +448,18 @@ Section items_section(const StepInputs& in, const MemoryTerms& terms, const Memo
     moments.rows.push_back(
         {std::string(moment_text(moment)), format_bytes(volume(use.by_moment[static_cast<std::size_t>(moment)]))});
   out.tables.push_back(std::move(moments));
-  out.terms.push_back(state_term("parameters", terms.weight_bytes, terms, terms.weight_shares, 3, in.layout,
-                                 use.parameters,
-                                 fmt::format("weights in {}", terms.weight_bytes < 4 ? "16 bit" : "fp32")));
+  if (terms.base_bytes < terms.weight_bytes)
+    out.terms.push_back(
+        {"parameters", "4.127 bits each x matrices of layers + bytes each x the rest",
+         fmt::format("{} x {} + {} x {}", exact(terms.base_bytes), exact(terms.parameters.base_matrices()),
+                     exact(terms.weight_bytes), exact(terms.parameters.total() - terms.parameters.base_matrices())),
+         static_cast<double>(use.parameters.value()), "B",
+         "NF4 with double quantisation (Dettmers et al. 2023); embedding, head, norms and adapters in 16 "
+         "bit"});
+  else
+    out.terms.push_back(state_term("parameters", terms.weight_bytes, terms, terms.weight_shares, 3, in.layout,
+                                   use.parameters,
+                                   fmt::format("weights in {}", terms.weight_bytes < 4 ? "16 bit" : "fp32")));
   out.terms.push_back(state_term("gradients", terms.gradient_bytes, terms, terms.gradient_shares, 2, in.layout,
                                  use.gradients, "as kept for the reduction: training.gradient_bytes"));
   if (terms.optimizer_bytes > 0)

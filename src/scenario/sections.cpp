@@ -366,6 +366,7 @@ void read_lora(Reader& reader, const Node& node, LowRankAdapters& lora) {
   if (o.optional("target_modules", targets,
                  AsList<AsWord<AdapterModule>, AdapterModule>{as_word<AdapterModule>(adapter_modules())}))
     lora.target_modules = std::move(targets);
+  o.optional("base_weights", lora.base_weights, as_word<BaseWeights>({BaseWeights::as_computed, BaseWeights::nf4}));
   o.finish();
 }
 

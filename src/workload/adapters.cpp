@@ -9,7 +9,7 @@ namespace {
 using Split = Adapted::Split;
 using Of = Adapted::Of;
 
-/// Everything that can have an adapter, whether it has or not.
+/// Every matrix that can have an adapter, whether it has or not.
 class Matrices {
  public:
   explicit Matrices(const StepInputs& in) : in_(in), s_(in) {}
@@ -67,6 +67,20 @@ class Matrices {
 }  // namespace
 
 bool is_frozen(const TrainingOptions& options) { return options.lora.rank > 0; }
+
+bool is_quantised(const TrainingOptions& options) {
+  return is_frozen(options) && options.lora.base_weights == BaseWeights::nf4;
+}
+
+double largest_matrix(const StepInputs& in, bool with_experts) {
+  const KernelTimer timer(in);
+  double largest = 0;
+  for (const Adapted& m : Matrices(in).of_layer(with_experts)) {
+    const bool at_once = m.of == Of::experts && timer.kernels_of_experts(m.count) == 1;
+    largest = std::max(largest, m.in * m.out * (at_once ? m.count : 1));
+  }
+  return largest;
+}
 
 bool has_adapter(const StepInputs& in, AdapterModule module) {
   if (!is_frozen(in.options)) return false;

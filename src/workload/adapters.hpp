@@ -17,6 +17,13 @@
 // all experts of a layer share, adapters of the router, and that the first layer's backward ends at its adapters.
 //
 // What is frozen has no gradients, and none of its inputs is kept for them.
+//
+// QLoRA (Dettmers et al. 2023, arXiv 2305.14314): the layers' matrices are kept in NF4, 4 bits with a scale for 64 of
+// them, and the scales in 8 bits with one of 32 for 256 (double quantisation): 4 + 8/64 + 32/(64 256) = 4.127 bits.
+// Every pass that reads a matrix (forward, once more, gradient of its input) brings it back first, a kernel bound by
+// memory: n m (0.516 + w) bytes. It is there beside the step's memory while its product runs; of experts that are one
+// kernel all of a rank's. Embedding, head, norms, biases, router and adapters stay as they are. Left out: kernels that
+// bring weights back within the product, paged optimizers.
 #pragma once
 
 #include <functional>
@@ -42,6 +49,13 @@ struct Adapted {
   enum class Of { attention, mlp, shared_experts, experts } of;
   double count = 1;  ///< of experts: as many as the rank has
 };
+/// Bytes of a parameter in NF4 with double quantisation.
+inline constexpr double nf4_bytes = (4 + 8.0 / 64 + 32.0 / (64 * 256)) / 8;
+/// Whether the matrices of layers are kept so.
+bool is_quantised(const TrainingOptions&);
+/// Elements of the largest matrix of a layer that a pass brings back at once.
+double largest_matrix(const StepInputs&, bool with_experts);
+
 /// Of a layer with an MLP, or with experts.
 std::vector<Adapted> adapted_matrices(const StepInputs&, bool with_experts);
 

@@ -36,16 +36,17 @@ void check_modules(Misfits& misfits) {
           "name some of these, or leave target_modules out for all of them");
 }
 
-/// Of a matrix's product alone: what its adapter adds would be missing.
+/// Of a matrix's product alone: what its adapter adds would be missing, or what brings its weights back.
 bool leaves_adapter_out(const StepInputs& in, RecomputeModule module) {
+  const bool quantised = is_quantised(in.options);
   switch (module) {
     case RecomputeModule::q_proj:
     case RecomputeModule::k_proj:
     case RecomputeModule::v_proj:
-      return has_adapter(in, AdapterModule::linear_qkv);
+      return quantised || has_adapter(in, AdapterModule::linear_qkv);
     case RecomputeModule::gate_proj:
     case RecomputeModule::up_proj:
-      return has_adapter(in, AdapterModule::linear_fc1);
+      return quantised || has_adapter(in, AdapterModule::linear_fc1);
     default:
       return false;
   }
@@ -58,8 +59,27 @@ void check_recomputed(Misfits& misfits) {
     if (leaves_adapter_out(misfits.in, o.recompute_modules[i]))
       misfits.wrong({"training.recompute_modules." + std::to_string(i), "training.recompute_modules", "training.lora"},
                     "recompute_modules has " + std::string(to_string(o.recompute_modules[i])) +
-                        ", a part of a matrix with an adapter: that is not modelled",
+                        ", a part of a matrix with an adapter or in 4 bit: that is not modelled",
                     "leave it out, or use mlp or recompute: full");
+}
+
+/// What weights in 4 bit are not brought back for.
+void check_base_weights(Misfits& misfits) {
+  const TrainingOptions& o = misfits.in.options;
+  if (!is_quantised(o)) return;
+  const auto wrong = [&](const std::string& path, const std::string& what, const char* hint) {
+    misfits.wrong({at + "base_weights", path},
+                  "base_weights nf4 " + what + misfits.seen(path) + ": that is not modelled", hint);
+  };
+  if (o.precision != "bf16" && o.precision != "fp16")
+    wrong("training.precision", "is brought back to 16 bit, and this step computes in " + o.precision,
+          "leave base_weights out, or use precision bf16 or fp16");
+  if (o.zero == 3)
+    wrong("training.zero", "is whole on every rank, and ZeRO-3 splits weights",
+          "leave base_weights out, or use zero 0 to 2");
+  if (o.overlap_tp == TpOverlap::ring)
+    wrong("training.overlap_tp", "is brought back before a product, and rings cut it into pieces",
+          "leave base_weights out, or use overlap_tp none or backward");
 }
 
 }  // namespace
@@ -73,6 +93,7 @@ void check_adapters(Misfits& misfits) {
                   "expected 1 to the model's hidden size, " + std::to_string(in.model.hidden));
   check_modules(misfits);
   check_recomputed(misfits);
+  check_base_weights(misfits);
   if (in.options.compression.method == CompressionMethod::powersgd)
     misfits.wrong({"training.gradient_compression.method", "training.lora"},
                   "compression powersgd is of matrices' gradients, and adapters are of a low rank already",

@@ -195,6 +195,17 @@ std::string_view to_string(AdapterModule module) {
   return "";
 }
 
+std::string_view to_string(BaseWeights base) {
+  switch (base) {
+    case BaseWeights::as_computed:
+      return "as_computed";
+    case BaseWeights::nf4:
+      return "nf4";
+  }
+  check(false, "a known format");
+  return "";
+}
+
 std::vector<AdapterModule> adapter_modules() {
   using enum AdapterModule;
   return {linear_qkv,        linear_q_proj, linear_q_down_proj, linear_q_up_proj, linear_kv_down_proj,

@@ -325,14 +325,22 @@ Operations Layer::mlp_weights() const {
 
 // --- matrices, with the adapters beside them ---
 
+Operations Layer::as_read(const Linear& l, double matrices) const {
+  if (!is_quantised(in_.options)) return {};
+  return {timer_.memory(std::string(l.name) + " dequantisation", Volume((nf4_bytes + w_) * matrices * l.in * l.out),
+                        timer_.kernels_of_experts(matrices))};
+}
+
 Operations Layer::forward_of(const Linear& l, double rows, double matrices) const {
-  Operations ops{linear_.forward(l, rows, matrices)};
+  Operations ops = as_read(l, matrices);
+  ops.push_back(linear_.forward(l, rows, matrices));
   extend(ops, adapters_.forward(l, rows, matrices));
   return ops;
 }
 
 Operations Layer::input_gradients(const Linear& l, double rows, double matrices) const {
-  Operations ops{linear_.input_gradient(l, rows, matrices)};
+  Operations ops = as_read(l, matrices);
+  ops.push_back(linear_.input_gradient(l, rows, matrices));
   extend(ops, adapters_.input_gradient(l, rows, matrices));
   return ops;
 }

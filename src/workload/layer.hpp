@@ -151,6 +151,8 @@ class Layer {
 
   // --- matrices, with the adapters beside them ---
 
+  /// Weights that are kept quantised are brought back before each product with them.
+  Operations as_read(const Linear& l, double matrices) const;
   Operations forward_of(const Linear& l) const { return forward_of(l, share_.tokens); }
   Operations forward_of(const Linear& l, double rows, double matrices = 1) const;
   Operations input_gradients(const Linear& l) const { return input_gradients(l, share_.tokens); }

@@ -380,6 +380,11 @@ MemoryTerms memory_terms(const StepInputs& in, int stage, const Orders& made) {
   terms.stage = stage;
   terms.parameters = parameter_terms(in, stage);
   terms.weight_bytes = w;
+  terms.base_bytes = workload::is_quantised(in.options) ? workload::nf4_bytes : w;
+  if (workload::is_quantised(in.options))
+    terms.dequantised =
+        Volume(w * std::max(terms.parameters.layers > 0 ? workload::largest_matrix(in, false) : 0,
+                            terms.parameters.expert_layers > 0 ? workload::largest_matrix(in, true) : 0));
   terms.gradient_bytes = in.options.gradient_bytes;
   terms.optimizer_bytes = in.options.optimizer ? precision.optimizer : 0;
   const auto shares = [&](int from) { return in.options.zero >= from ? in.layout.shards() : 1; };

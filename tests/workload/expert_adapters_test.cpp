@@ -263,3 +263,109 @@ TEST_CASE("the planner's quick answer is the forecast's with adapters beside exp
       CHECK(quick->step.count() == Approx(slow->step.count()).epsilon(1e-12));
     }
 }
+
+namespace {
+
+StepInputs in_4_bit(StepInputs in, int rank = 16, std::optional<std::vector<AdapterModule>> modules = {}) {
+  in = adapted(std::move(in), rank, std::move(modules));
+  in.options.lora.base_weights = BaseWeights::nf4;
+  return in;
+}
+
+/// Bits of a parameter by the paper: 4, and 0.127 of the scales.
+constexpr double of_paper = 4.127 / 8;
+
+}  // namespace
+
+TEST_CASE("QLoRA: a parameter in NF4 is 4.127 bits, and all but the layers' matrices stays as it is") {
+  CHECK(nf4_bytes == Approx(of_paper).epsilon(1e-4));
+  for (const TransformerConfig& model : {small_model(), small_experts(), small_deepseek(), plain_queries()}) {
+    const StepInputs in = spread(model, 1, 1, 1);
+    const MemoryTerms bare = memory_terms(adapted(in), 0), kept = memory_terms(in_4_bit(in), 0);
+    // By what passes them: 2 FLOPs a token and element, of experts those that are chosen, without router and core.
+    double matrices = 0, most = 0;
+    for (int layer = 0; layer < model.layers; ++layer)
+      for (const Adapted& m : adapted_matrices(adapted(in), has_experts(model, layer))) {
+        matrices += m.count * m.in * m.out;
+        most = std::max(most, m.in * m.out);
+      }
+    const double norms = model.latent.kv_rank > 0 ? model.layers * (model.latent.q_rank + model.latent.kv_rank) : 0;
+    CHECK(kept.parameters.base_matrices() == matrices + norms);
+    CHECK(bare.weights() - kept.weights() == Approx((2 - of_paper) * matrices).epsilon(1e-4));
+    // No table of grouped products here: experts one by one.
+    CHECK(kept.dequantised.value() == 2 * most);
+    CHECK(bare.gradients() == kept.gradients());
+    CHECK(bare.optimizer() == kept.optimizer());
+    CHECK(bare.activations() == kept.activations());
+  }
+}
+
+TEST_CASE("QLoRA: before each product with a frozen matrix its weights are brought back, and nothing else changes") {
+  for (const TransformerConfig& model : {small_model(), small_experts(), small_deepseek(), plain_queries()})
+    for (const PipelineSchedule schedule : {PipelineSchedule::one_f_one_b, PipelineSchedule::zb_h1}) {
+      StepInputs in = spread(model, 1, 1, 1);
+      in.layout.schedule = schedule;
+      in.options.recompute = Recompute::full;
+      const LayerOperations bare = layer_operations(adapted(in)), kept = layer_operations(in_4_bit(in));
+      const auto brings_back = [](const Operation& op) { return op.name.find("dequantisation") != std::string::npos; };
+      for (const auto pass : {&LayerOperations::forward, &LayerOperations::recompute, &LayerOperations::backward}) {
+        CHECK(times_of(kept.*pass, [&](const Operation& op) { return !brings_back(op); }) ==
+              times_of(bare.*pass, [](const Operation&) { return true; }));
+        double read = 0, matrices = 0;
+        for (const Operation& op : kept.*pass)
+          if (brings_back(op)) read += op.bytes.value();
+        for (const Adapted& m : adapted_matrices(adapted(in), model.experts.count > 0))
+          matrices += m.count * m.in * m.out;
+        CHECK(read == Approx((2 + of_paper) * matrices).epsilon(1e-4));
+      }
+    }
+}
+
+TEST_CASE("QLoRA: steps take no less time and hold less than LoRA's; closed form, timeline and planner are one") {
+  Dice dice(20'261'128);
+  const CollectiveTime time = memoized(step_prices(four_nodes(), {}));
+  int cases = 0;
+  while (cases < 60) {
+    StepInputs in = spread(dice.pick({small_model(), small_experts(), small_deepseek()}), 1 << dice.roll(3),
+                           1 << dice.roll(2), 1 << dice.roll(3));
+    in.layout.pp = 1 << dice.roll(2);
+    in.layout.schedule = dice.pick({PipelineSchedule::one_f_one_b, PipelineSchedule::zb_h1});
+    in.options.zero = dice.roll(3);
+    in.options.recompute = static_cast<Recompute>(dice.roll(3));
+    in.batch.global_batch = 2 * in.layout.dp * in.layout.pp * (1 + dice.roll(3));
+    const StepInputs bare = adapted(in), kept = in_4_bit(in);
+    if (!check_step(kept, 32, {}).empty()) continue;
+    ++cases;
+    CAPTURE(cases, in.layout.tp, in.layout.pp, in.layout.dp, in.layout.ep, in.options.zero);
+    const StepResult both = forecast(kept, four_nodes()), than = forecast(bare, four_nodes(), Method::estimate);
+    REQUIRE(both.simulate);
+    CHECK(both.estimate.count() == Approx(both.simulate->count()).epsilon(0.02));
+    CHECK(both.estimate > than.estimate);
+    CHECK(both.memory.peak() < than.memory.peak());
+    LayoutFamily family(kept, four_nodes(), time);
+    const auto quick = family.estimate({in.layout.tp, in.layout.pp, in.layout.dp, 2, in.layout.sequence_parallel,
+                                        in.options.recompute, in.options.zero, 1, 1, in.layout.ep});
+    REQUIRE(quick.ok());
+    CHECK(quick->step.count() == Approx(both.estimate.count()).epsilon(1e-12));
+  }
+}
+
+TEST_CASE("QLoRA: what weights in 4 bit do not go with is refused, each with its reason") {
+  const auto refused = [](const StepInputs& in) { return to_text(check_step(in, 16, Location{"s.yaml", 3, 1})); };
+  StepInputs in = in_4_bit(small_step(1, 1, 4));
+  CHECK(refused(in) == "");
+  in.options.precision = "fp8";
+  CHECK_THAT(refused(in), Catch::Contains("s.yaml:3:1") && Catch::Contains("this step computes in fp8") &&
+                              Catch::Contains("use precision bf16 or fp16"));
+  in = in_4_bit(small_step(1, 1, 4));
+  in.options.zero = 3;
+  CHECK_THAT(refused(in), Catch::Contains("ZeRO-3 splits weights") && Catch::Contains("use zero 0 to 2"));
+  in = in_4_bit(small_step(2, 1, 4));
+  in.layout.sequence_parallel = true;
+  in.options.overlap_tp = TpOverlap::ring;
+  CHECK_THAT(refused(in), Catch::Contains("rings cut it into pieces"));
+  in = in_4_bit(small_step(1, 1, 4), 16, {{AdapterModule::linear_proj}});
+  in.options.recompute = Recompute::selective;
+  in.options.recompute_modules = {RecomputeModule::up_proj};
+  CHECK_THAT(refused(in), Catch::Contains("a part of a matrix with an adapter or in 4 bit"));
+}

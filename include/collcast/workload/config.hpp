@@ -308,11 +308,17 @@ std::string_view to_string(AdapterModule);
 std::vector<AdapterModule> adapter_modules();
 std::vector<AdapterModule> adapter_modules(const TransformerConfig&);
 
+/// How frozen weights are kept: as the step computes with them; or the matrices of its layers as QLoRA has them
+/// (Dettmers et al. 2023, arXiv 2305.14314), which every pass brings back to 16 bit before its product.
+enum class BaseWeights { as_computed, nf4 };
+std::string_view to_string(BaseWeights);
+
 /// LoRA (Hu et al. 2021): beside each named matrix of every layer two of a low rank, which are trained in the place of
 /// the model's weights. Formulas: src/workload/adapters.hpp.
 struct LowRankAdapters {
   int rank = 0;                                                   ///< 0: none, and the model's weights are trained
   std::optional<std::vector<AdapterModule>> target_modules = {};  ///< nothing: all that the layers have
+  BaseWeights base_weights = BaseWeights::as_computed;
   std::vector<AdapterModule> targets(const TransformerConfig& model) const {
     return target_modules ? *target_modules : adapter_modules(model);
   }

@@ -24,6 +24,7 @@ struct LayerParameters {                              ///< of one layer on one r
   double sharded() const { return attention + mlp + sharded_biases; }
   double replicated() const { return norms + replicated_biases + latent + router; }
   double total() const { return sharded() + replicated() + experts; }
+  double matrices() const { return attention + latent + mlp + experts; }  ///< with the norms of the small ranks
 };
 struct AdapterParameters {  ///< of the low-rank adapters of one layer on one rank
   double sharded = 0;       ///< 1/TP of the layer's
@@ -55,6 +56,8 @@ struct ParameterTerms {                  ///< held by one rank of a stage
   double adapters() const { return layers * layer_adapters.total() + expert_layers * expert_layer_adapters.total(); }
   /// That have gradients and an optimizer, and of these the experts'.
   double trained() const { return frozen ? adapters() : total(); }
+  /// Matrices of the layers, which can be kept in fewer bits where they are frozen; without the router's.
+  double base_matrices() const { return layers * layer.matrices() + expert_layers * expert_layer.matrices(); }
   double trained_experts() const { return frozen ? expert_layers * expert_layer_adapters.experts : experts(); }
 };
 ParameterTerms parameter_terms(const StepInputs&, int stage);
@@ -87,6 +90,7 @@ struct MemoryTerms {  ///< of one rank of a stage
   int stage = 0;
   ParameterTerms parameters;
   double weight_bytes = 0, gradient_bytes = 0, optimizer_bytes = 0;  ///< per parameter
+  double base_bytes = 0;  ///< per parameter of the layers' matrices: fewer where they are kept quantised
   int weight_shares = 1, gradient_shares = 1, optimizer_shares = 1;  ///< ranks that each is split over with ZeRO
   int zero = 0;
   double apart = 0;                                 ///< of the parameters those of experts that go their own way,
@@ -115,6 +119,7 @@ struct MemoryTerms {  ///< of one rank of a stage
   Volume logits{};          ///< of the one micro-batch at the loss
   Volume shifted{};         ///< the same less their largest, in fp32: of a loss that runs kernel by kernel
   Volume gathered{};        ///< weights that are whole for a time, with ZeRO-3
+  Volume dequantised{};     ///< the largest matrix that is kept quantised, as the pass through it reads it
   Volume unreduced{};       ///< gradients before they are split, with ZeRO-2 and 3
   bool sums_whole = false;  ///< these are there from one micro-batch to the next
   double copied = 0;        ///< bytes of the optimizer's fp32 copies of 16-bit gradients, of the rank's part
@@ -124,7 +129,8 @@ struct MemoryTerms {  ///< of one rank of a stage
   /// Bytes of the rank's part of the weights, the gradients, the optimizer.
   double weights() const {
     return weight_bytes * (parameters.total() - apart) / weight_shares +
-           weight_bytes * apart / (zero >= 3 ? expert_shares : 1);
+           weight_bytes * apart / (zero >= 3 ? expert_shares : 1) +
+           (base_bytes - weight_bytes) * parameters.base_matrices();
   }
   double gradients() const { return trained(gradient_bytes, gradient_shares, zero >= 2); }
   double optimizer() const { return trained(optimizer_bytes, optimizer_shares, zero >= 1); }
@@ -149,8 +155,8 @@ struct MemoryTerms {  ///< of one rank of a stage
   Volume loss_or_recomputed() const { return std::max(loss(), recomputed); }
   Volume gradient_copies() const { return stale + error_feedback + low_rank; }
   /// Beside state and, but for the last, activations: at the end of a forward, in a backward, at the optimizer's step.
-  Volume buffers_of_forward() const { return loss() + gathered + (sums_whole ? unreduced : Volume{}); }
-  Volume buffers_of_backward() const { return loss_or_recomputed() + gathered + unreduced; }
+  Volume buffers_of_forward() const { return loss() + gathered + dequantised + (sums_whole ? unreduced : Volume{}); }
+  Volume buffers_of_backward() const { return loss_or_recomputed() + gathered + dequantised + unreduced; }
   Volume buffers_of_optimizer() const { return Volume(copied); }
 };
 /// `made`: the orders of a schedule that is made for times, once they are known; before, the most that such may hold.
