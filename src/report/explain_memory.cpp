@@ -350,12 +350,14 @@ void add_buffers(Section& out, const StepInputs& in, const MemoryTerms& terms, c
   if (use.moment == MemoryMoment::optimizer) {
     add("16-bit gradients as fp32 (4 bytes of the rank's part)", terms.buffers_of_optimizer());
   } else {
-    if (use.moment == MemoryMoment::backward && terms.recomputed > terms.loss()) {
+    if (use.moment == MemoryMoment::backward && terms.brought_back() > terms.loss()) {
       const bool core = in.options.recompute_modules == TrainingOptions().recompute_modules;
-      add(in.options.recompute == Recompute::full ? "all activations of the layer that is recomputed"
-          : core                                  ? "attention core of the layer that is recomputed"
-                                                  : "what comes back of the layer that is recomputed",
-          terms.recomputed);
+      add(in.options.recompute == Recompute::full && terms.ends_backward
+              ? "activations of the layer that is recomputed, without the inputs that wait"
+          : in.options.recompute == Recompute::full ? "all activations of the layer that is recomputed"
+          : core                                    ? "attention core of the layer that is recomputed"
+                                                    : "what comes back of the layer that is recomputed",
+          terms.brought_back());
     } else if (terms.loss() > Volume{}) {
       add("logits (w T V / TP)", terms.logits);
       add("the loss's probabilities (4 T V / TP)", terms.probabilities);

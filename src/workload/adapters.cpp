@@ -10,9 +10,9 @@ using Split = Adapted::Split;
 using Of = Adapted::Of;
 
 /// Every matrix that can have an adapter, whether it has or not.
-class Matrices {
+class LayerMatrices {
  public:
-  explicit Matrices(const StepInputs& in) : in_(in), s_(in) {}
+  explicit LayerMatrices(const StepInputs& in) : in_(in), s_(in) {}
 
   std::vector<Adapted> of_layer(bool with_experts) const {
     std::vector<Adapted> all = in_.model.latent.kv_rank > 0 ? latent_heads() : heads();
@@ -75,7 +75,7 @@ bool is_quantised(const TrainingOptions& options) {
 double largest_matrix(const StepInputs& in, bool with_experts) {
   const KernelTimer timer(in);
   double largest = 0;
-  for (const Adapted& m : Matrices(in).of_layer(with_experts)) {
+  for (const Adapted& m : LayerMatrices(in).of_layer(with_experts)) {
     const bool at_once = m.of == Of::experts && timer.kernels_of_experts(m.count) == 1;
     largest = std::max(largest, m.in * m.out * (at_once ? m.count : 1));
   }
@@ -90,7 +90,7 @@ bool has_adapter(const StepInputs& in, AdapterModule module) {
 
 std::vector<Adapted> adapted_matrices(const StepInputs& in, bool with_experts) {
   if (!is_frozen(in.options)) return {};
-  std::vector<Adapted> all = Matrices(in).of_layer(with_experts);
+  std::vector<Adapted> all = LayerMatrices(in).of_layer(with_experts);
   std::erase_if(all, [&](const Adapted& m) { return !has_adapter(in, m.module); });
   return all;
 }
@@ -116,8 +116,20 @@ double kept_by_adapters(const StepInputs& in, bool with_experts) {
 }
 
 double waiting_of_adapters(const StepInputs& in, bool with_experts) {
-  double sum = 2 * kept_by_adapters(in, with_experts);
-  for (const Adapted& m : adapted_matrices(in, with_experts)) sum += m.rows_in * m.in + m.rows_out * m.out;
+  double sum = inputs_of_adapters(in, with_experts) + kept_by_adapters(in, with_experts);
+  for (const Adapted& m : adapted_matrices(in, with_experts)) sum += m.rows_out * m.out;
+  return sum;
+}
+
+double inputs_of_adapters(const StepInputs& in, bool with_experts) {
+  using enum AdapterModule;
+  double sum = kept_by_adapters(in, with_experts);
+  for (const Adapted& m : adapted_matrices(in, with_experts)) {
+    // Queries, and keys and values, go down from the same hidden states.
+    const bool read =
+        m.module == linear_kv_down_proj && (has_adapter(in, linear_q_down_proj) || has_adapter(in, linear_q_proj));
+    if (!read) sum += m.rows_in * m.in;
+  }
   return sum;
 }
 

@@ -66,6 +66,8 @@ AdapterParameters layer_adapters(const StepInputs&, bool with_experts);
 /// of what they give.
 double kept_by_adapters(const StepInputs&, bool with_experts);
 double waiting_of_adapters(const StepInputs&, bool with_experts);
+/// Of these the inputs, which the layer's backward has anyway.
+double inputs_of_adapters(const StepInputs&, bool with_experts);
 
 /// Forward FLOPs of a token in the adapters of one layer, or in some of them, all ranks together; of the experts' in
 /// those that it is sent to.

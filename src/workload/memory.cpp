@@ -21,6 +21,21 @@ namespace collcast::workload {
 
 namespace {
 
+/// Norms of a layer that have an input of their own, and those whose output is kept for gradients of weights.
+int norm_inputs(const StepInputs& in) { return in.model.parallel_mlp.norms == 0 ? 2 : 1; }
+int norm_outputs(const StepInputs& in, bool with_experts) {
+  using enum AdapterModule;
+  const bool one = in.model.parallel_mlp.norms == 1;
+  if (!is_frozen(in.options)) return one ? 1 : 2;
+  const auto any = [&](std::initializer_list<AdapterModule> modules) {
+    return std::any_of(modules.begin(), modules.end(), [&](AdapterModule m) { return has_adapter(in, m); });
+  };
+  const bool heads = any({linear_qkv, linear_q_proj, linear_q_down_proj, linear_kv_down_proj});
+  // Experts have rows of their own.
+  const bool up = any({linear_fc1}) && (!with_experts || in.model.experts.shared_ffn > 0);
+  return one ? (heads || up ? 1 : 0) : (heads ? 1 : 0) + (up ? 1 : 0);
+}
+
 double rows_of_latent(const StepInputs& in, const Share& share) {
   return in.model.latent.q_rank > 0 ? share.rows : share.tokens;
 }
@@ -136,6 +151,7 @@ std::vector<Turn> order_of(const StepInputs& in, int stage, const Orders& made) 
 /// The same for zero bubble, with what waits for its weight gradients, and for one's own schedule.
 void put_fullest_of_turns(const StepInputs& in, int stage, const Orders& made, MemoryTerms& terms) {
   const bool splits = splits_backward(in.layout.schedule);
+  bool at_end = false;
   Held now = chunks_of(in, stage), fullest = now;
   Volume most{-1};
   for (const Turn& turn : order_of(in, stage, made)) {
@@ -143,11 +159,14 @@ void put_fullest_of_turns(const StepInputs& in, int stage, const Orders& made, M
     of.in_flight += turn.weights ? 0 : turn.backward ? -1 : 1;
     of.waiting += turn.weights ? -1 : splits && turn.backward && !turn.whole ? 1 : 0;
     put(now, terms);
+    terms.ends_backward = splits && turn.backward && !turn.whole;
     if (held_at_once(terms) <= most) continue;
     most = held_at_once(terms);
     fullest = now;
+    at_end = terms.ends_backward;
   }
   put(fullest, terms);
+  terms.ends_backward = at_end;
 }
 
 /// The same for an order that is made for times, as long as only is known what it may hold.
@@ -205,6 +224,18 @@ Volume kept_for_weights(const StepInputs& in, const Share& s, bool with_experts)
                 (4 * rows + attention + s.tokens * s.shared * widths + s.taken * (2 * s.hidden + s.expert * widths)));
 }
 
+/// Of what a layer has in its backward what its weight gradients wait for: the inputs of its matrices.
+Volume inputs_of_weights(const StepInputs& in, const Share& s, bool with_experts) {
+  if (!splits_backward(in.layout.schedule)) return {};
+  const double w = KernelTimer(in).precision().activation;
+  if (is_frozen(in.options)) return Volume(w * inputs_of_adapters(in, with_experts));
+  const double ranks = in.model.latent.q_rank + in.model.latent.kv_rank;
+  const double attention = s.tokens * s.output + (s.latent > 0 ? rows_of_latent(in, s) * ranks : 0);
+  const double mlp = s.tokens * (with_experts ? s.shared : s.ffn);
+  const double experts = with_experts ? s.taken * (s.hidden + s.expert) : 0;
+  return Volume(w * (norm_outputs(in, with_experts) * s.rows * s.hidden + attention + mlp + experts));
+}
+
 /// What selective recomputation brings back of one layer at once, beside what the layer kept: single operations all
 /// together, modules those of the MLP or the experts and then those of attention.
 Volume brought_back(const StepInputs& in, const ActivationTerms& all, const ActivationTerms& kept) {
@@ -229,6 +260,9 @@ void put_layer(const StepInputs& in, const Share& share, bool with_experts, Memo
   if (layers == 0 || in.options.recompute == Recompute::none) return;
   const bool full = in.options.recompute == Recompute::full;
   terms.recomputed = std::max(terms.recomputed, full ? whole.total() : brought_back(in, whole, layer));
+  terms.recomputed_beside_weights =
+      full ? std::max(terms.recomputed_beside_weights, whole.total() - inputs_of_weights(in, share, with_experts))
+           : terms.recomputed;
 }
 
 /// In the place of parameters their bytes, of layers those in which they are gathered: the units between the ends.
@@ -314,21 +348,8 @@ namespace {
 
 using workload::has_adapter;
 using workload::is_frozen;
-
-/// Norms of a layer that have an input of their own, and those whose output is kept for gradients of weights.
-int norm_inputs(const StepInputs& in) { return in.model.parallel_mlp.norms == 0 ? 2 : 1; }
-int norm_outputs(const StepInputs& in, bool with_experts) {
-  using enum AdapterModule;
-  const bool one = in.model.parallel_mlp.norms == 1;
-  if (!is_frozen(in.options)) return one ? 1 : 2;
-  const auto any = [&](std::initializer_list<AdapterModule> modules) {
-    return std::any_of(modules.begin(), modules.end(), [&](AdapterModule m) { return has_adapter(in, m); });
-  };
-  const bool heads = any({linear_qkv, linear_q_proj, linear_q_down_proj, linear_kv_down_proj});
-  // Experts have rows of their own.
-  const bool up = any({linear_fc1}) && (!with_experts || in.model.experts.shared_ffn > 0);
-  return one ? (heads || up ? 1 : 0) : (heads ? 1 : 0) + (up ? 1 : 0);
-}
+using workload::norm_inputs;
+using workload::norm_outputs;
 
 /// What the activation function gives is read by the down matrix alone, which is frozen.
 bool drops_activation(const StepInputs& in) {

@@ -116,16 +116,18 @@ struct MemoryTerms {  ///< of one rank of a stage
   Volume head_weights{};    ///< zero bubble: the head's input and the logits' gradient, which wait likewise
   Volume probabilities{};   ///< of the loss, per micro-batch; last stage
   Volume recomputed{};      ///< of the one layer that is being recomputed
-  Volume logits{};          ///< of the one micro-batch at the loss
-  Volume shifted{};         ///< the same less their largest, in fp32: of a loss that runs kernel by kernel
-  Volume gathered{};        ///< weights that are whole for a time, with ZeRO-3
-  Volume dequantised{};     ///< the largest matrix that is kept quantised, as the pass through it reads it
-  Volume unreduced{};       ///< gradients before they are split, with ZeRO-2 and 3
-  bool sums_whole = false;  ///< these are there from one micro-batch to the next
-  double copied = 0;        ///< bytes of the optimizer's fp32 copies of 16-bit gradients, of the rank's part
-  Volume stale{};           ///< gradients of the step before, on their way to the other replicas
-  Volume error_feedback{};  ///< what compression lost of them
-  Volume low_rank{};        ///< PowerSGD's P and Q
+  Volume recomputed_beside_weights{};  ///< the same without what its weight gradients wait for, which is counted there
+  bool ends_backward = false;          ///< zero bubble: a stage holds most at the end of a backward, whose weights wait
+  Volume logits{};                     ///< of the one micro-batch at the loss
+  Volume shifted{};                    ///< the same less their largest, in fp32: of a loss that runs kernel by kernel
+  Volume gathered{};                   ///< weights that are whole for a time, with ZeRO-3
+  Volume dequantised{};                ///< the largest matrix that is kept quantised, as the pass through it reads it
+  Volume unreduced{};                  ///< gradients before they are split, with ZeRO-2 and 3
+  bool sums_whole = false;             ///< these are there from one micro-batch to the next
+  double copied = 0;                   ///< bytes of the optimizer's fp32 copies of 16-bit gradients, of the rank's part
+  Volume stale{};                      ///< gradients of the step before, on their way to the other replicas
+  Volume error_feedback{};             ///< what compression lost of them
+  Volume low_rank{};                   ///< PowerSGD's P and Q
   /// Bytes of the rank's part of the weights, the gradients, the optimizer.
   double weights() const {
     return weight_bytes * (parameters.total() - apart) / weight_shares +
@@ -151,8 +153,10 @@ struct MemoryTerms {  ///< of one rank of a stage
   }
   /// Of the micro-batch at the loss, where a forward of the model's last chunk is held.
   Volume loss() const { return last_in_flight > 0 ? logits + probabilities + shifted : Volume{}; }
+  /// Of the layer that is being recomputed, beside what is held.
+  Volume brought_back() const { return ends_backward ? recomputed_beside_weights : recomputed; }
   /// What a backward has at once: the loss is over when a layer is recomputed.
-  Volume loss_or_recomputed() const { return std::max(loss(), recomputed); }
+  Volume loss_or_recomputed() const { return std::max(loss(), brought_back()); }
   Volume gradient_copies() const { return stale + error_feedback + low_rank; }
   /// Beside state and, but for the last, activations: at the end of a forward, in a backward, at the optimizer's step.
   Volume buffers_of_forward() const { return loss() + gathered + dequantised + (sums_whole ? unreduced : Volume{}); }
