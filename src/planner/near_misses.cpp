@@ -52,8 +52,9 @@ class Smallest {
     if ((serves ? choice.batch : in_.base.batch.global_batch) % samples != 0) return;
     step_.layout.schedule = in_.base.layout.schedule;
     put(choice, step_);
-    if (!check_step(step_, in_.gpus, {}).empty() || !check_memory(step_, {}).empty()) return;
-    keep_smaller(least_, {choice, peak_memory(step_, gpus_per_node_), made_for_times(step_.layout.schedule)});
+    if (!check_step(step_, in_.gpus, {}).empty()) return;
+    if (const std::optional<MemoryUse> memory = countable_peak_memory(step_, gpus_per_node_))
+      keep_smaller(least_, {choice, *memory, made_for_times(step_.layout.schedule)});
   }
 
   const PlanInputs& in_;

@@ -130,8 +130,9 @@ void put_fullest(const StepInputs& in, int stage, MemoryTerms& terms) {
   for (int n = 0; n < turns; ++n) {
     const Turn turn = order.turn(stage, n);
     now[static_cast<std::size_t>(turn.chunk)].in_flight += turn.backward ? -1 : 1;
+    if (turn.backward) continue;
     put(now, terms);
-    if (turn.backward || held_at_once(terms) <= most) continue;
+    if (held_at_once(terms) <= most) continue;
     most = held_at_once(terms);
     fullest = now;
   }
@@ -453,32 +454,29 @@ MemoryTerms memory_terms(const StepInputs& in, int stage, const Orders& made) {
   return terms;
 }
 
-Diagnostics check_memory(const StepInputs& in, const Origins& origins) {
-  if (in.serving) return workload::check_serving_memory(in, origins);
-  // 2^60: a sum of a few such sizes still fits 64 bits. As numbers, which have no such end.
-  constexpr double most = 0x1p60;
-  double states = 0, needed = 0;
-  for (int stage = 0; stage < in.layout.pp; ++stage) {
-    if (stage > 0 && stage + 1 < in.layout.pp && !workload::any_stage_may_be_fullest(in)) continue;
-    const MemoryTerms terms = memory_terms(in, stage);
-    states = std::max(states, workload::state_bytes(terms));
-    needed =
-        std::max(needed, workload::state_bytes(terms) + (terms.activations() + terms.buffers_of_backward()).value());
-  }
-  // What a TP group gathers is whole on every rank, however many share the rest.
-  needed = std::max(needed, workload::tp_bytes(in));
-  if (needed <= most) return {};
-  const double in_flight = static_cast<double>(workload::in_flight(in, 0)) * in.batch.micro_batch;
-  const char* path = states > most ? "model" : in_flight > in.batch.sequence ? "batch.global_batch" : "batch.sequence";
-  return {{origins.of(path), "a rank of this step needs " + format_bytes(Volume(needed)) + " of memory",
-           "expected up to " + format_bytes(Volume(most))}};
+namespace {
+
+/// 2^60: a sum of a few such sizes still fits 64 bits.
+constexpr double most_bytes = 0x1p60;
+
+/// Stages one of which is the fullest. Else a middle stage holds no more of anything than the first: as many layers, as
+/// many micro-batches, no embedding.
+std::vector<int> stages_to_ask(const StepInputs& in) {
+  const int last = in.layout.pp - 1;
+  const int stride = in.serving || workload::any_stage_may_be_fullest(in) ? 1 : std::max(last, 1);
+  std::vector<int> stages;
+  for (int stage = 0; stage <= last; stage += stride) stages.push_back(stage);
+  return stages;
 }
 
-MemoryUse stage_memory(const StepInputs& in, int stage, int gpus_per_node, const Orders& made) {
-  if (in.serving) return workload::serving_memory(in, stage, gpus_per_node);
-  const MemoryTerms terms = memory_terms(in, stage, made);
+/// As numbers, which have no end.
+double bytes_of(const MemoryTerms& terms) {
+  return workload::state_bytes(terms) + (terms.activations() + terms.buffers_of_backward()).value();
+}
+
+MemoryUse use_of(const StepInputs& in, const MemoryTerms& terms, int gpus_per_node) {
   MemoryUse use;
-  use.stage = stage;
+  use.stage = terms.stage;
   use.parameters = workload::whole(terms.weights());
   use.gradients = workload::whole(terms.gradients());
   use.optimizer = workload::whole(terms.optimizer());
@@ -499,15 +497,53 @@ MemoryUse stage_memory(const StepInputs& in, int stage, int gpus_per_node, const
   return use;
 }
 
-MemoryUse peak_memory(const StepInputs& in, int gpus_per_node, const Orders& made) {
-  const auto at = [&](int stage) { return stage_memory(in, stage, gpus_per_node, made); };
-  const int last = in.layout.pp - 1;
-  // Else a middle stage holds no more of anything than the first: as many layers, as many micro-batches, no embedding.
-  const int stride = in.serving || workload::any_stage_may_be_fullest(in) ? 1 : std::max(last, 1);
-  MemoryUse most = at(0);
-  for (int stage = stride; stage <= last; stage += stride)
-    if (const MemoryUse use = at(stage); use.peak() > most.peak()) most = use;
+}  // namespace
+
+Diagnostics check_memory(const StepInputs& in, const Origins& origins) {
+  if (in.serving) return workload::check_serving_memory(in, origins);
+  double states = 0, needed = 0;
+  for (const int stage : stages_to_ask(in)) {
+    const MemoryTerms terms = memory_terms(in, stage);
+    states = std::max(states, workload::state_bytes(terms));
+    needed = std::max(needed, bytes_of(terms));
+  }
+  // What a TP group gathers is whole on every rank, however many share the rest.
+  needed = std::max(needed, workload::tp_bytes(in));
+  if (needed <= most_bytes) return {};
+  const double in_flight = static_cast<double>(workload::in_flight(in, 0)) * in.batch.micro_batch;
+  const char* path = states > most_bytes             ? "model"
+                     : in_flight > in.batch.sequence ? "batch.global_batch"
+                                                     : "batch.sequence";
+  return {{origins.of(path), "a rank of this step needs " + format_bytes(Volume(needed)) + " of memory",
+           "expected up to " + format_bytes(Volume(most_bytes))}};
+}
+
+std::optional<MemoryUse> countable_peak_memory(const StepInputs& in, int gpus_per_node) {
+  if (in.serving) {
+    if (!check_memory(in, {}).empty()) return std::nullopt;
+    return peak_memory(in, gpus_per_node);
+  }
+  if (workload::tp_bytes(in) > most_bytes) return std::nullopt;
+  std::optional<MemoryUse> most;
+  for (const int stage : stages_to_ask(in)) {
+    const MemoryTerms terms = memory_terms(in, stage);
+    if (bytes_of(terms) > most_bytes) return std::nullopt;
+    if (const MemoryUse use = use_of(in, terms, gpus_per_node); !most || use.peak() > most->peak()) most = use;
+  }
   return most;
+}
+
+MemoryUse stage_memory(const StepInputs& in, int stage, int gpus_per_node, const Orders& made) {
+  if (in.serving) return workload::serving_memory(in, stage, gpus_per_node);
+  return use_of(in, memory_terms(in, stage, made), gpus_per_node);
+}
+
+MemoryUse peak_memory(const StepInputs& in, int gpus_per_node, const Orders& made) {
+  std::optional<MemoryUse> most;
+  for (const int stage : stages_to_ask(in))
+    if (const MemoryUse use = stage_memory(in, stage, gpus_per_node, made); !most || use.peak() > most->peak())
+      most = use;
+  return *most;
 }
 
 }  // namespace collcast
