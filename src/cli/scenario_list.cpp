@@ -42,7 +42,7 @@ Exit run_list(const CLI::App& app, const std::string& scenario, const OutputOpti
       continue;
     }
     // What is listed can be read; that all of it can is another matter.
-    const Result<Scenario> whole = load_scenario(name, {session.search, {}, {}, {}});
+    const Result<Scenario> whole = load_scenario(name, {session.search, {}, {}, {}, {}});
     if (!whole) unread.push_back(first_of(whole.errors()));
     listing.entries.push_back({entry->name, entry->title, {}});
     for (const ScenarioEntry::Variant& v : entry->what_if) listing.entries.back().what_if.push_back({v.name, v.title});

@@ -344,7 +344,8 @@ void add_scenario_options(CLI::App& app, ScenarioArgs& args) {
       ->type_name("PATH=VALUE")
       ->allow_extra_args(false)
       ->group("Scenario");
-  option("--topology", args.topology, "NAME|FILE", "another machine than the scenario's", "Machine");
+  option("--topology", args.topology, "NAME|FILE", "another machine than the scenario's; - is a file on standard input",
+         "Machine");
   option("--nodes", args.nodes, "N",
          "number of nodes, as --set nodes=N (default: the scenario's, or what the layout needs)", "Machine");
   option("--ranks", args.ranks, "K", "the first K GPUs, as --set ranks=K (default: the scenario's, or the layout's)",
@@ -370,14 +371,28 @@ void add_scenario_options(CLI::App& app, ScenarioArgs& args) {
 
 namespace {
 
-/// By name, from a file, or from standard input, where paths are as from the present folder.
-Result<Scenario> load_named(const ScenarioArgs& args, const ScenarioOptions& options) {
-  if (args.scenario != "-") return load_scenario(args.scenario, options);
-  if (!*args.piped) {
-    Result<std::string> text = read_stdin("expected a scenario, as in 'collcast step - < FILE'");
-    if (!text) return text.errors();
-    *args.piped = std::move(text).value();
+Diagnostics read_piped(const ScenarioArgs& args, const char* expected) {
+  if (*args.piped) return {};
+  Result<std::string> text = read_stdin(expected);
+  if (!text) return text.errors();
+  *args.piped = std::move(text).value();
+  return {};
+}
+
+/// By name, from a file, or from standard input, where paths are as from the present folder; its machine likewise.
+Result<Scenario> load_named(const ScenarioArgs& args, ScenarioOptions options) {
+  const bool scenario = args.scenario == "-", machine = args.topology == "-";
+  if (scenario && machine)
+    return Diagnostic{typed("--topology", "-"), "SCENARIO and --topology are both standard input",
+                      "expected one of them from a file, or a shipped one's name"};
+  if (machine) {
+    const char* expected = "expected a machine's file, as in 'collcast step SCENARIO --topology - < FILE'";
+    if (Diagnostics wrong = read_piped(args, expected); !wrong.empty()) return wrong;
+    options.machine = **args.piped;
   }
+  if (!scenario) return load_scenario(args.scenario, options);
+  if (Diagnostics wrong = read_piped(args, "expected a scenario, as in 'collcast step - < FILE'"); !wrong.empty())
+    return wrong;
   return parse_scenario(**args.piped, "-", options);
 }
 

@@ -18,11 +18,11 @@ namespace collcast::cli {
 
 struct ScenarioArgs {
   std::string scenario;  ///< '-': standard input
-  /// What that was, as it is read once.
+  /// What standard input was, the scenario or the machine, as it is read once.
   std::shared_ptr<std::optional<std::string>> piped = std::make_shared<std::optional<std::string>>();
   std::string what_if;
   bool sweeps = false;                       ///< the command runs what the scenario's file sweeps
-  std::string topology, nodes, ranks, gpus;  ///< instead of the scenario's; gpus is another word for ranks
+  std::string topology, nodes, ranks, gpus;  ///< instead of the scenario's; gpus is ranks, a topology of '-' is piped
   std::string link_bandwidth, link_latency;
   std::string overlay;            ///< a calibration to put in; empty: none
   bool overlay_may_lack = false;  ///< a machine that the overlay does not name stays as it is described

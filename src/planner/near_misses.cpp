@@ -52,8 +52,9 @@ class Smallest {
     if ((serves ? choice.batch : in_.base.batch.global_batch) % samples != 0) return;
     step_.layout.schedule = in_.base.layout.schedule;
     put(choice, step_);
-    if (!check_step(step_, in_.gpus, {}).empty() || !check_memory(step_, {}).empty()) return;
-    keep_smaller(least_, {choice, peak_memory(step_, gpus_per_node_)});
+    if (!check_step(step_, in_.gpus, {}).empty()) return;
+    if (const std::optional<MemoryUse> memory = countable_peak_memory(step_, gpus_per_node_))
+      keep_smaller(least_, {choice, *memory, made_for_times(step_.layout.schedule)});
   }
 
   const PlanInputs& in_;
@@ -64,12 +65,15 @@ class Smallest {
 
 }  // namespace
 
-std::vector<NearMiss> near_misses(const PlanInputs& in, int gpus_per_node) {
+std::vector<NearMiss> near_misses(const PlanInputs& in, const Fabric& fabric) {
+  const int gpus_per_node = fabric.ranks_per_node();
   std::vector<NearMiss> out;
   const auto fits = [&](NearMissKind kind, const PlanInputs& other) {
     const std::optional<SmallestRejected> least = Smallest(other, gpus_per_node).find();
     if (!least || !least->memory.fits()) return false;
-    out.push_back({kind, other.gpus, least->choice, least->memory});
+    const int nodes = (other.gpus + gpus_per_node - 1) / gpus_per_node;
+    out.push_back(
+        {kind, other.gpus, nodes, other.gpus > fabric.rank_count(), least->choice, least->memory, least->at_most});
     return true;
   };
   PlanInputs all = in;

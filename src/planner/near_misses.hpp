@@ -8,6 +8,6 @@
 namespace collcast::planner {
 
 /// What the search was kept to, ZeRO, and more GPUs, in this order: each alone, as far as it makes a layout fit.
-std::vector<NearMiss> near_misses(const PlanInputs&, int gpus_per_node);
+std::vector<NearMiss> near_misses(const PlanInputs&, const Fabric&);
 
 }  // namespace collcast::planner

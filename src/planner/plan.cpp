@@ -157,13 +157,13 @@ class FamilySearch {
   /// False where it was stopped before its prices were known.
   bool weigh(const LayoutChoice& choice, std::size_t v, Desk& desk) {
     arrange(choice);
-    if (!check_memory(step_, {}).empty()) {
+    const std::optional<MemoryUse> memory = countable_peak_memory(step_, fabric_.ranks_per_node());
+    if (!memory) {
       ++result_.rejected[ObjectionKind::memory_beyond_count];
       return true;
     }
-    const MemoryUse memory = peak_memory(step_, fabric_.ranks_per_node());
-    if (const auto objection = objection_before_times(step_.layout.schedule, memory)) {
-      refuse(*objection, choice, memory);
+    if (const auto objection = objection_before_times(step_.layout.schedule, *memory)) {
+      refuse(*objection, choice, *memory);
       return true;
     }
     if (const std::string& objection = cut(v); !objection.empty()) {
@@ -177,7 +177,7 @@ class FamilySearch {
       ++result_.rejected[{ObjectionKind::no_cost, cost.errors().front().message}];
       return true;
     }
-    PlannedLayout layout{choice, cost->step, {}, cost->breakdown, memory, {}};
+    PlannedLayout layout{choice, cost->step, {}, cost->breakdown, *memory, {}};
     if (faulty_ != nullptr) {
       const Result<FaultyEstimate> both = faulty_->local().estimate(step_);
       if (!both) {
@@ -470,8 +470,7 @@ Result<PlanResult> plan(const PlanInputs& in, const Fabric& fabric, const PlanOp
     const Bytes each = options.memory == unlimited_memory ? unlimited_memory : Bytes(options.memory.value() / threads);
     if (!plan.partial) simulate_best(in, fabric, static_cast<std::size_t>(options.simulate), each, desk, plan);
     plan.pareto = best_compromises(in, by_form, plan.ranked);
-    if (plan.feasible == 0 && plan.all_seen && !plan.nearest)
-      plan.near_misses = near_misses(in, fabric.ranks_per_node());
+    if (plan.feasible == 0 && plan.all_seen && !plan.nearest) plan.near_misses = near_misses(in, fabric);
   });
   return plan;
 }

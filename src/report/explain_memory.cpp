@@ -53,7 +53,7 @@ Section activations_section(const StepInputs& in, const MemoryTerms& terms) {
                          : norms == 1 ? "input and output of the one norm"
                                       : "the one input of both norms, and their outputs";
   if (terms.parameters.frozen) of_norms = "inputs of the norms, and of adapters what they read";
-  if (tensors < all_tensors(in).norms) of_norms += ", but for what is computed once more";
+  if (tensors < all_tensors(in, experts).norms) of_norms += ", but for what is computed once more";
   add("norms and residuals", dropout ? fmt::format("T' h ({} w + 2)", tensors) : fmt::format("T' h {} w", tensors),
       fmt::format("{} x {} x ({} x {}{})", rows(in), m.hidden, tensors, w, dropout ? " + 2" : ""), a.norms,
       of_norms + (dropout ? ", two dropout masks" : ""));
@@ -67,10 +67,17 @@ Section activations_section(const StepInputs& in, const MemoryTerms& terms) {
       add("projections", "2 w T a (dn + dr + dv) / TP",
           fmt::format("2 x {} x {} x {} x ({} + {} + {}) / {}", w, tokens(in), m.heads, l.nope, l.rope, l.value, tp),
           a.projections, "query, key, value, and the core's output");
-    add("small ranks", l.q_rank > 0 ? "w T' (2 rq + 2 rkv + dr)" : "w T (2 rkv + dr)",
-        fmt::format("{} x {} x (2 x {} + 2 x {} + {})", w, l.q_rank > 0 ? rows(in) : tokens(in), l.q_rank, l.kv_rank,
-                    l.rope),
-        a.latent, "before and after their norm");
+    const std::string kept_rows = l.q_rank > 0 ? rows(in) : tokens(in);
+    if (terms.parameters.frozen)
+      add("small ranks",
+          l.q_rank > 0 ? "w T' (rq + rkv + dr + what adapters read)" : "w T (rkv + dr + what adapters read)",
+          fmt::format("{} x {} x {}", w, kept_rows,
+                      exact(a.latent.value() / (terms.weight_bytes * (l.q_rank > 0 ? terms.rows : terms.tokens)))),
+          a.latent, "before their norm, and after it where the matrix behind has an adapter");
+    else
+      add("small ranks", l.q_rank > 0 ? "w T' (2 rq + 2 rkv + dr)" : "w T (2 rkv + dr)",
+          fmt::format("{} x {} x (2 x {} + 2 x {} + {})", w, kept_rows, l.q_rank, l.kv_rank, l.rope), a.latent,
+          "before and after their norm");
   } else {
     const int of_heads = kept.query ? 2 : 1, of_keys = (kept.key ? 1 : 0) + (kept.value ? 1 : 0);
     std::string what = kept.query ? "query, " : "";
@@ -86,13 +93,17 @@ Section activations_section(const StepInputs& in, const MemoryTerms& terms) {
         fmt::format("{} x {} x {} x {} / {}", kept.mlp, w, tokens(in), m.experts.shared_ffn, tp), a.mlp,
         "what the activation function reads and writes");
   if (experts)
-    add("experts", fmt::format("w T' K expert TP load (h + {} fe / expert TP) + 8 T' E", widths),
-        fmt::format("{} x {} x {} x {} x {} x ({} + {} x {} / {}) + 8 x {} x {}", w, rows(in), m.experts.top_k,
-                    in.layout.expert_tp(), exact(expert_load(in.options, in.layout)), m.hidden, widths, m.experts.ffn,
+    add("experts",
+        fmt::format("w T' K expert TP load ({}{} fe / expert TP) + 8 T' E", kept.expert_rows ? "h + " : "", widths),
+        fmt::format("{} x {} x {} x {} x {} x ({}{} x {} / {}) + 8 x {} x {}", w, rows(in), m.experts.top_k,
+                    in.layout.expert_tp(), exact(expert_load(in.options, in.layout)),
+                    kept.expert_rows ? fmt::format("{} + ", m.hidden) : "", widths, m.experts.ffn,
                     in.layout.expert_tp(), rows(in), m.experts.count),
         a.experts,
-        "rows that came to the experts of the busiest rank, what the activation function reads and writes, "
-        "probabilities of the router");
+        kept.expert_rows ? "rows that came to the experts of the busiest rank, what the activation function reads and "
+                           "writes, probabilities of the router"
+                         : "of the rows of the busiest rank what the activation function reads and writes, "
+                           "probabilities of the router");
   else
     add("MLP", fmt::format("{} w T f / TP", widths),
         fmt::format("{} x {} x {} x {} / {}", widths, w, tokens(in), m.ffn, tp), a.mlp,
@@ -106,9 +117,15 @@ Section activations_section(const StepInputs& in, const MemoryTerms& terms) {
         fmt::format("{} x {} x {} x {} x {} / {}", in.batch.micro_batch, m.heads, in.batch.sequence, in.batch.sequence,
                     dropout ? fmt::format("(2 x {} + 1)", w) : w, tp),
         a.core, dropout ? "probabilities, mask and what dropout gives" : "probabilities");
-  add("adapters", "w T r for each",
-      fmt::format("{} x {} x {} x {}", w, tokens(in), in.options.lora.rank, in.options.lora.target_modules.size()),
-      a.adapters, "what their first matrices give");
+  if (!experts && m.latent.kv_rank == 0)
+    add("adapters", "w T r for each",
+        fmt::format("{} x {} x {} x {}", w, tokens(in), in.options.lora.rank, in.options.lora.targets(m).size()),
+        a.adapters, "what their first matrices give");
+  else
+    add("adapters", "w r rows of each",
+        fmt::format("{} x {} x {}", w, in.options.lora.rank,
+                    exact(a.adapters.value() / (terms.weight_bytes * in.options.lora.rank))),
+        a.adapters, "what their first matrices give, of the rows that pass each: T, T', those that came to experts");
   add("layer input", "w T' h", fmt::format("{} x {} x {}", w, rows(in), m.hidden), a.input,
       "full recomputation keeps nothing else");
   std::string sum;
@@ -189,7 +206,7 @@ const char* kept_formula(const MemoryTerms& terms) {
 }
 /// What a layer keeps from a zero-bubble backward to its weight gradients.
 std::string kept_for_weights(const MemoryTerms& terms) {
-  return terms.parameters.frozen ? "(w (T' h + T (n / TP + 2 r)) of each adapter beside h x n)"
+  return terms.parameters.frozen ? "(w rows (n + m + 2 r) of each adapter beside n x m)"
                                  : "(w (4 T' h + T (2a + 2k) d / TP + MLP))";
 }
 
@@ -333,12 +350,14 @@ void add_buffers(Section& out, const StepInputs& in, const MemoryTerms& terms, c
   if (use.moment == MemoryMoment::optimizer) {
     add("16-bit gradients as fp32 (4 bytes of the rank's part)", terms.buffers_of_optimizer());
   } else {
-    if (use.moment == MemoryMoment::backward && terms.recomputed > terms.loss()) {
+    if (use.moment == MemoryMoment::backward && terms.brought_back() > terms.loss()) {
       const bool core = in.options.recompute_modules == TrainingOptions().recompute_modules;
-      add(in.options.recompute == Recompute::full ? "all activations of the layer that is recomputed"
-          : core                                  ? "attention core of the layer that is recomputed"
-                                                  : "what comes back of the layer that is recomputed",
-          terms.recomputed);
+      add(in.options.recompute == Recompute::full && terms.ends_backward
+              ? "activations of the layer that is recomputed, without the inputs that wait"
+          : in.options.recompute == Recompute::full ? "all activations of the layer that is recomputed"
+          : core                                    ? "attention core of the layer that is recomputed"
+                                                    : "what comes back of the layer that is recomputed",
+          terms.brought_back());
     } else if (terms.loss() > Volume{}) {
       add("logits (w T V / TP)", terms.logits);
       add("the loss's probabilities (4 T V / TP)", terms.probabilities);
@@ -346,6 +365,7 @@ void add_buffers(Section& out, const StepInputs& in, const MemoryTerms& terms, c
     }
     const char* all = terms.apart > 0 && terms.expert_shares == 1 ? "all weights but experts" : "all weights";
     add(in.options.reshard_after_forward ? "weights of the units that are gathered" : all, terms.gathered);
+    add("the largest matrix in 4 bit, brought back", terms.dequantised);
     if (use.moment == MemoryMoment::backward || terms.sums_whole)
       add("gradients that are not split yet", terms.unreduced);
   }
@@ -374,12 +394,15 @@ void add_gradient_copies(Section& out, const MemoryTerms& terms, const MemoryUse
 Term state_term(const char* name, double bytes, const MemoryTerms& terms, int shares, int from, const ParallelLayout& l,
                 Bytes value, std::string source) {
   const bool trained = from < 3 && terms.parameters.frozen;
-  const std::string count = exact(trained ? terms.parameters.trained() : terms.parameters.total());
-  if (terms.apart > 0 && terms.zero >= from && shares * terms.expert_shares > 1)
+  const double of = trained ? terms.parameters.trained() : terms.parameters.total();
+  const double apart = trained ? terms.trained_apart : terms.apart;
+  const std::string count = exact(of);
+  if (apart > 0 && terms.zero >= from && shares * terms.expert_shares > 1)
     return {name,
-            "bytes each x (parameters but experts / shards + experts / their replicas)",
-            fmt::format("{} x ({} / {} + {} / {})", exact(bytes), exact(terms.parameters.total() - terms.apart), shares,
-                        exact(terms.apart), terms.expert_shares),
+            trained ? "bytes each x (adapters but experts' / shards + experts' / their replicas)"
+                    : "bytes each x (parameters but experts / shards + experts / their replicas)",
+            fmt::format("{} x ({} / {} + {} / {})", exact(bytes), exact(of - apart), shares, exact(apart),
+                        terms.expert_shares),
             static_cast<double>(value.value()),
             "B",
             std::move(source)};
@@ -427,9 +450,18 @@ Section items_section(const StepInputs& in, const MemoryTerms& terms, const Memo
     moments.rows.push_back(
         {std::string(moment_text(moment)), format_bytes(volume(use.by_moment[static_cast<std::size_t>(moment)]))});
   out.tables.push_back(std::move(moments));
-  out.terms.push_back(state_term("parameters", terms.weight_bytes, terms, terms.weight_shares, 3, in.layout,
-                                 use.parameters,
-                                 fmt::format("weights in {}", terms.weight_bytes < 4 ? "16 bit" : "fp32")));
+  if (terms.base_bytes < terms.weight_bytes)
+    out.terms.push_back(
+        {"parameters", "4.127 bits each x matrices of layers + bytes each x the rest",
+         fmt::format("{} x {} + {} x {}", exact(terms.base_bytes), exact(terms.parameters.base_matrices()),
+                     exact(terms.weight_bytes), exact(terms.parameters.total() - terms.parameters.base_matrices())),
+         static_cast<double>(use.parameters.value()), "B",
+         "NF4 with double quantisation (Dettmers et al. 2023); embedding, head, norms and adapters in 16 "
+         "bit"});
+  else
+    out.terms.push_back(state_term("parameters", terms.weight_bytes, terms, terms.weight_shares, 3, in.layout,
+                                   use.parameters,
+                                   fmt::format("weights in {}", terms.weight_bytes < 4 ? "16 bit" : "fp32")));
   out.terms.push_back(state_term("gradients", terms.gradient_bytes, terms, terms.gradient_shares, 2, in.layout,
                                  use.gradients, "as kept for the reduction: training.gradient_bytes"));
   if (terms.optimizer_bytes > 0)

@@ -128,13 +128,21 @@ Section parameters_section(const StepInputs& in, const ParameterTerms& p, int st
                           exact(p.layer.mlp), exact(p.layer.norms),
                           m.biases ? " + " + exact(p.layer.sharded_biases + p.layer.replicated_biases) : "");
   }
+  const auto add_adapters = [&](const char* name, const char* of, double layers, const AdapterParameters& a) {
+    if (!(layers > 0)) return;
+    out.terms.push_back(
+        {name, "r (n + m) of each matrix n x m: 1/TP of the side that TP splits",
+         fmt::format("{} + {}{}", exact(a.sharded), exact(a.replicated), a.experts > 0 ? " + " + exact(a.experts) : ""),
+         a.total(), "",
+         fmt::format("low-rank, trained in the place of all other weights; split and whole on every TP rank{}",
+                     a.experts > 0 ? ", and of the rank's experts" : "")});
+    formula += fmt::format(" + {} x adapters of one", of);
+    numbers += fmt::format(" + {} x {}", exact(layers), exact(a.total()));
+  };
   if (p.frozen) {
-    out.terms.push_back({"adapters of a layer", "r (n + m) of each matrix n x m: 1/TP of the side that TP splits",
-                         fmt::format("{} + {}", exact(p.adapters_sharded), exact(p.adapters_replicated)),
-                         p.adapters_sharded + p.adapters_replicated, "",
-                         "low-rank, trained in the place of all other weights; split and whole on every TP rank"});
-    formula += " + layers x adapters of one";
-    numbers += fmt::format(" + {} x {}", exact(p.layers), exact(p.adapters_sharded + p.adapters_replicated));
+    add_adapters(experts ? "adapters of a layer with an MLP" : "adapters of a layer",
+                 experts ? "layers with an MLP" : "layers", p.layers, p.layer_adapters);
+    add_adapters("adapters of a layer with experts", "expert layers", p.expert_layers, p.expert_layer_adapters);
   }
   const auto add = [&](const char* name, const char* its_formula, std::string its_numbers, double value,
                        const char* source) {

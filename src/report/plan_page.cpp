@@ -212,7 +212,7 @@ void add_ranking(Page& out, const PlanReport& report) {
   out.blocks.push_back(std::move(pareto));
 }
 
-/// "on 32 GPUs (TP 8 x PP 4 x DP 1, 61.2 GiB)".
+/// "on 32 GPUs (TP 8 x PP 4 x DP 1, 61.2 GiB)"; of more nodes than there are how to ask for them.
 std::string near_miss_text(const NearMiss& miss) {
   std::string change;
   switch (miss.kind) {
@@ -224,9 +224,11 @@ std::string near_miss_text(const NearMiss& miss) {
       break;
     case NearMissKind::more_gpus:
       change = fmt::format("on {} GPUs", miss.gpus);
+      if (miss.more_nodes) change += fmt::format(" with --gpus {} --nodes {}", miss.gpus, miss.nodes);
       break;
   }
-  return fmt::format("{} ({}, {} GiB)", change, layout_text(miss.choice), gibibytes(miss.memory.peak()));
+  return fmt::format("{} ({}, {}{} GiB)", change, layout_text(miss.choice), miss.at_most ? "at most " : "",
+                     gibibytes(miss.memory.peak()));
 }
 
 void add_rejected(Page& out, const PlanResult& r) {

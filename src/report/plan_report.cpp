@@ -204,7 +204,9 @@ Json document_json(const PlanReport& report) {
     Json one = layout_json(miss.choice, report.inputs);
     one["change"] = to_string(miss.kind);
     one["gpus"] = miss.gpus;
+    one["nodes"] = miss.nodes;
     one["peak_bytes"] = miss.memory.peak().value();
+    one["peak_is_bound"] = miss.at_most;
     out["would_fit"].push_back(std::move(one));
   }
   if (in.serving) {

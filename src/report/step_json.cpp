@@ -113,9 +113,11 @@ void add_training(Json& out, const StepInputs& in) {
   add_communication(out["options"], in.options);
   if (const LowRankAdapters& lora = in.options.lora; lora.rank > 0) {
     Json modules = Json::array();
-    for (const AdapterModule module : lora.target_modules) modules.push_back(to_string(module));
+    for (const AdapterModule module : lora.targets(in.model)) modules.push_back(to_string(module));
     out["options"]["lora"] = {
         {"rank", lora.rank}, {"target_modules", modules}, {"trained_parameters", adapter_parameter_count(in)}};
+    if (lora.base_weights != BaseWeights::as_computed)
+      out["options"]["lora"]["base_weights"] = to_string(lora.base_weights);
   }
   if (in.layout.cp > 1) out["options"]["overlap_cp"] = in.options.overlap_cp;
   if (in.model.experts.count > 0) {

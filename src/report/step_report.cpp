@@ -41,7 +41,8 @@ std::string inputs_text(const StepInputs& in) {
     active +=
         fmt::format(", windows of {} tokens in {} of {} layers", in.model.window.tokens, windowed, in.model.layers);
   if (const LowRankAdapters& lora = in.options.lora; lora.rank > 0)
-    active += fmt::format("; LoRA of rank {} trains {}", lora.rank, format_count(adapter_parameter_count(in)));
+    active += fmt::format("; LoRA of rank {} trains {}{}", lora.rank, format_count(adapter_parameter_count(in)),
+                          lora.base_weights == BaseWeights::nf4 ? ", layers' matrices kept in NF4" : "");
   std::string out = fmt::format("{} ({} parameters{}) as {}; ", in.model.name, format_count(parameter_count(in.model)),
                                 active, degrees);
   const bool in_flight = in.serving && in.serving->batching == Batching::continuous;

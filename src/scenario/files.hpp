@@ -1,6 +1,7 @@
 // Names and files: where a shipped machine, kernel table or scenario is found, and the readers of each format.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -26,6 +27,7 @@ struct Request {
   std::string name_or_file;
   std::string folder;  ///< empty: the working directory
   Location where;
+  std::optional<std::string> text = {};  ///< of what is read already; the name is what it is called by
 };
 
 /// With a slash or a .yaml ending it is a file, else a name to be found in one of `folders`. `what` is for

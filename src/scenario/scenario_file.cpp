@@ -245,7 +245,7 @@ Scenario read_scenario(Reader& reader, const Node& tree, const std::string& file
   // The machine is read even if the scenario has errors: all of them at once.
   if (has_topology) topology.where = tree.find("topology")->at.location();
   if (options.topology) {
-    topology = {*options.topology, "", of_option("--topology", *options.topology)};
+    topology = {*options.topology, "", of_option("--topology", *options.topology), options.machine};
     reader.found("topology", topology.where);
   }
   scenario.origins = Origins(tree.at.location());

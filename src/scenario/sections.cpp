@@ -362,8 +362,11 @@ void read_lora(Reader& reader, const Node& node, LowRankAdapters& lora) {
   Object o(reader, node, "training.lora");
   o.also_called("rank", {"r", "dim", "lora_rank"});
   o.required("rank", lora.rank, AsCount{1, 100'000});
-  o.optional("target_modules", lora.target_modules,
-             AsList<AsWord<AdapterModule>, AdapterModule>{as_word<AdapterModule>(adapter_modules())});
+  std::vector<AdapterModule> targets;
+  if (o.optional("target_modules", targets,
+                 AsList<AsWord<AdapterModule>, AdapterModule>{as_word<AdapterModule>(adapter_modules())}))
+    lora.target_modules = std::move(targets);
+  o.optional("base_weights", lora.base_weights, as_word<BaseWeights>({BaseWeights::as_computed, BaseWeights::nf4}));
   o.finish();
 }
 

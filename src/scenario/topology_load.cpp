@@ -121,6 +121,11 @@ Result<TopologySpec> only_spec(Result<Machine> machine) {
 
 Result<Machine> load_topology(const Request& request, const SearchPath& search, const std::vector<Setting>& settings,
                               const std::string& prefix, Machine* as_far) {
+  if (request.text) {
+    const std::string& name = request.name_or_file;
+    Result<Tree> given = tree_of(*request.text, name, search, {{name}});
+    return given ? read(std::move(given).value(), name, settings, prefix, as_far) : given.errors();
+  }
   const Result<std::string> file = find_file(request, search.topologies, "machine");
   if (!file) return file.errors();
   Result<Tree> loaded = load_tree(*file, request.where, search, {});
@@ -149,10 +154,8 @@ Result<TopologySpec> parse_topology(std::string_view text, std::string_view file
                                     const std::vector<Override>& overrides) {
   const auto settings = input::to_settings(overrides);
   if (!settings) return settings.errors();
-  const std::string file(file_name);
-  Result<input::Tree> tree = input::tree_of(std::string(text), file, search, {{file}});
-  if (!tree) return tree.errors();
-  return input::only_spec(input::read(std::move(tree).value(), file, *settings, ""));
+  const input::Request given{std::string(file_name), "", {"command line"}, std::string(text)};
+  return input::only_spec(input::load_topology(given, search, *settings, ""));
 }
 
 Result<TopologySpec> load_topology(const std::string& name_or_file, const SearchPath& search,

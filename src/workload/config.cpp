@@ -174,6 +174,16 @@ std::string_view to_string(AdapterModule module) {
   switch (module) {
     case AdapterModule::linear_qkv:
       return "linear_qkv";
+    case AdapterModule::linear_q_proj:
+      return "linear_q_proj";
+    case AdapterModule::linear_q_down_proj:
+      return "linear_q_down_proj";
+    case AdapterModule::linear_q_up_proj:
+      return "linear_q_up_proj";
+    case AdapterModule::linear_kv_down_proj:
+      return "linear_kv_down_proj";
+    case AdapterModule::linear_kv_up_proj:
+      return "linear_kv_up_proj";
     case AdapterModule::linear_proj:
       return "linear_proj";
     case AdapterModule::linear_fc1:
@@ -185,8 +195,30 @@ std::string_view to_string(AdapterModule module) {
   return "";
 }
 
+std::string_view to_string(BaseWeights base) {
+  switch (base) {
+    case BaseWeights::as_computed:
+      return "as_computed";
+    case BaseWeights::nf4:
+      return "nf4";
+  }
+  check(false, "a known format");
+  return "";
+}
+
 std::vector<AdapterModule> adapter_modules() {
-  return {AdapterModule::linear_qkv, AdapterModule::linear_proj, AdapterModule::linear_fc1, AdapterModule::linear_fc2};
+  using enum AdapterModule;
+  return {linear_qkv,        linear_q_proj, linear_q_down_proj, linear_q_up_proj, linear_kv_down_proj,
+          linear_kv_up_proj, linear_proj,   linear_fc1,         linear_fc2};
+}
+
+std::vector<AdapterModule> adapter_modules(const TransformerConfig& model) {
+  using enum AdapterModule;
+  if (model.latent.kv_rank == 0) return {linear_qkv, linear_proj, linear_fc1, linear_fc2};
+  if (model.latent.q_rank == 0)
+    return {linear_q_proj, linear_kv_down_proj, linear_kv_up_proj, linear_proj, linear_fc1, linear_fc2};
+  return {linear_q_down_proj, linear_q_up_proj, linear_kv_down_proj, linear_kv_up_proj,
+          linear_proj,        linear_fc1,       linear_fc2};
 }
 
 bool is_single_operation(RecomputeModule module) { return module >= RecomputeModule::q_proj; }

@@ -88,11 +88,15 @@ Operation KernelTimer::logits(std::string name, GemmPass pass, const GemmShape& 
       kernel, entry(inputs_.gpu.peak, precision_.core));
 }
 
+bool KernelTimer::groups_experts() const {
+  return (inputs_.serving || inputs_.options.moe_grouped_gemm) &&
+         inputs_.kernels.grouped_gemm.contains(precision_.linear);
+}
+
 Operation KernelTimer::grouped(std::string name, GemmPass pass, Flops flops, Volume bytes, double matrices) const {
   const KernelModel& kernels = inputs_.kernels;
   const bool gradient = pass == GemmPass::weight_gradient && kernels.grouped_gemm_gradient.contains(precision_.linear);
-  const bool one = inputs_.serving || inputs_.options.moe_grouped_gemm;
-  const bool known = one && kernels.grouped_gemm.contains(precision_.linear);
+  const bool known = groups_experts();
   const OperationKind kind = !known     ? OperationKind::gemm
                              : gradient ? OperationKind::grouped_gemm_gradient
                                         : OperationKind::grouped_gemm;

@@ -30,6 +30,8 @@ class KernelTimer {
   Operation linear(std::string name, GemmPass, const GemmShape&, Volume) const;
   /// `matrices` of them one after the other, each of its rows: each has its overhead.
   Operation grouped(std::string name, GemmPass, Flops, Volume, double matrices) const;
+  /// That a pass through so many experts' matrices takes: one where they are grouped and such kernels' times are known.
+  double kernels_of_experts(double matrices) const { return groups_experts() ? 1 : matrices; }
   /// `aligned`: rows of the logits are a multiple of 8 bytes long. Else tensor cores are fed in pieces of 2 or 4 bytes,
   /// at a quarter of the peak (docs/steps.md, "Kernels").
   Operation logits(std::string name, GemmPass, const GemmShape&, Volume, bool aligned = true) const;
@@ -47,6 +49,7 @@ class KernelTimer {
 
  private:
   Operation gemm(std::string name, const std::string& precision, GemmPass, const GemmShape&, Volume) const;
+  bool groups_experts() const;
   bool replayed() const { return inputs_.serving && inputs_.batch.context > 0; }
   /// Its time without what launching it by itself takes.
   Operation from_graph(Operation, const KernelEfficiency&) const;

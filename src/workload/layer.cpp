@@ -39,7 +39,7 @@ Layer::Layer(const StepInputs& in, LayerKind kind)
       timer_(in),
       share_(in),
       linear_(in, timer_, share_),
-      adapters_(in, timer_, share_),
+      adapters_(in, timer_),
       core_(in, timer_, share_, kind.windowed),
       tp_(in.layout),
       w_(timer_.precision().activation),
@@ -47,12 +47,9 @@ Layer::Layer(const StepInputs& in, LayerKind kind)
       projection_{"projection", share_.output, share_.hidden},
       up_{in.model.gated_mlp ? "mlp up+gate" : "mlp up", share_.hidden, (in.model.gated_mlp ? 2 : 1) * share_.ffn},
       down_{"mlp down", share_.ffn, share_.hidden} {
-  qkv_.adapter = has_adapter(in.options, AdapterModule::linear_qkv);
-  projection_.adapter = has_adapter(in.options, AdapterModule::linear_proj);
-  up_.adapter = has_adapter(in.options, AdapterModule::linear_fc1);
-  down_.adapter = has_adapter(in.options, AdapterModule::linear_fc2);
   if (latent_) take_latent();
   if (with_experts_) take_experts();
+  if (frozen_) take_adapters();
 }
 
 std::vector<Segment> Layer::forward(Category category) const {
@@ -83,8 +80,8 @@ std::vector<Segment> Layer::weights() const {
   if (!splits()) return {};
   const bool tp_inputs = (!with_experts_ || share_.shared > 0) && gathers_input(up_);
   return joined({{"mlp input", Category::backward, {}, tp_inputs ? tp_.gather : std::nullopt},
-                 {"mlp weights", Category::backward, mlp_weights(), gathers_input(qkv_) ? tp_.gather : std::nullopt, 0,
-                  0, 0, heads_bytes()},
+                 {"mlp weights", Category::backward, mlp_weights(), gathers_heads_input() ? tp_.gather : std::nullopt,
+                  0, 0, 0, heads_bytes()},
                  {"attention weights", Category::backward, attention_weights(), std::nullopt}});
 }
 
@@ -96,6 +93,23 @@ Segments Layer::all() const {
   put_on_wire(in_, timer_, segments);
   cast_gathered_weights(in_, timer_, with_experts_, segments);
   return segments;
+}
+
+void Layer::take_adapters() {
+  using enum AdapterModule;
+  const std::pair<Linear*, AdapterModule> all[] = {
+      {&qkv_, linear_qkv},
+      {&q_down_, linear_q_down_proj},
+      {&q_up_, compresses_queries() ? linear_q_up_proj : linear_q_proj},
+      {&kv_down_, linear_kv_down_proj},
+      {&kv_up_, linear_kv_up_proj},
+      {&projection_, linear_proj},
+      {&up_, linear_fc1},
+      {&down_, linear_fc2},
+      {&expert_up_, linear_fc1},
+      {&expert_down_, linear_fc2},
+  };
+  for (const auto& [matrix, module] : all) matrix->adapter = has_adapter(in_, module);
 }
 
 // --- latent attention ---
@@ -115,18 +129,18 @@ Operation Layer::latent_norm(const char* name, double passes) const {
 
 Operations Layer::down_forward() const {
   Operations ops;
-  if (compresses_queries()) ops.push_back(linear_.forward(q_down_, rows_down()));
-  ops.push_back(linear_.forward(kv_down_, rows_down()));
+  if (compresses_queries()) extend(ops, forward_of(q_down_, rows_down()));
+  extend(ops, forward_of(kv_down_, rows_down()));
   ops.push_back(latent_norm("latent norm", 2));
   return ops;
 }
 
 Operations Layer::down_backward() const {
-  Operations ops{latent_norm("latent norm gradient", 5)};
+  Operations ops{latent_norm("latent norm gradient", frozen_ ? 3 : 5)};
   for (const Linear* l : {&kv_down_, &q_down_}) {
     if (l == &q_down_ && !compresses_queries()) continue;
-    ops.push_back(linear_.input_gradient(*l, rows_down()));
-    if (!splits()) ops.push_back(linear_.weight_gradient(*l, rows_down()));
+    extend(ops, input_gradients(*l, rows_down()));
+    if (!splits()) extend(ops, gradients_of(*l, rows_down()));
   }
   return ops;
 }
@@ -137,9 +151,9 @@ std::vector<Segment> Layer::attention_forward(Category category) const {
   Operations norm{norm_forward("attention norm")}, before;
   if (compresses_queries()) extend(norm, down_forward());
   if (latent_) {
-    before.push_back(linear_.forward(q_up_));
+    extend(before, forward_of(q_up_));
     if (!compresses_queries()) extend(before, down_forward());
-    before.push_back(linear_.forward(kv_up_));
+    extend(before, forward_of(kv_up_));
   } else {
     extend(before, forward_of(qkv_));
     if (adds_qkv_bias()) before.push_back(memory("qkv bias", 2 * w_ * share_.tokens * qkv_.out));
@@ -167,9 +181,9 @@ std::vector<Segment> Layer::attention_forward(Category category) const {
 std::vector<Segment> Layer::heads_backward() const {
   Operations inputs, weights, norm;
   if (latent_) {
-    inputs = {linear_.input_gradient(kv_up_)};
+    inputs = input_gradients(kv_up_);
     if (!compresses_queries()) extend(inputs, down_backward());
-    inputs.push_back(linear_.input_gradient(q_up_));
+    extend(inputs, input_gradients(q_up_));
     if (compresses_queries()) norm = down_backward();
   } else {
     inputs = input_gradients(qkv_);
@@ -180,7 +194,7 @@ std::vector<Segment> Layer::heads_backward() const {
   Operations first = rotary("rotary gradient");
   if (splits_qkv()) first.push_back(memory("qkv gradients joined", 2 * w_ * share_.tokens * qkv_.out));
   std::vector<Segment> all = column_backward(in_, {"attention core", first, "attention", inputs, weights, heads_bytes(),
-                                                   heads_products().out > 0 || !gathers_input(qkv_)});
+                                                   heads_products().out > 0 || !gathers_heads_input()});
   all.push_back({"attention norm", Category::backward, norm, std::nullopt});
   return all;
 }
@@ -193,7 +207,7 @@ Operations Layer::heads_weights() const {
 }
 
 Operations Layer::accumulation() const {
-  if (frozen_) return gradient_accumulation(in_, timer_, layer_adapters(in_).total());
+  if (frozen_) return gradient_accumulation(in_, timer_, layer_adapters(in_, with_experts_).total());
   return gradient_accumulation(in_, timer_,
                                with_experts_ ? expert_layer_parameters(in_.model, in_.layout).total()
                                              : layer_parameters(in_.model, in_.layout.tp).total());
@@ -204,8 +218,8 @@ Operations Layer::attention_weights() const {
   if (latent_) {
     ops = weight_gradients(q_up_, 0);
     extend(ops, weight_gradients(kv_up_, 0));
-    if (compresses_queries()) ops.push_back(linear_.weight_gradient(q_down_, rows_down()));
-    ops.push_back(linear_.weight_gradient(kv_down_, rows_down()));
+    if (compresses_queries()) extend(ops, gradients_of(q_down_, rows_down()));
+    extend(ops, gradients_of(kv_down_, rows_down()));
   } else {
     ops = weight_gradients(qkv_, qkv_.out);
   }
@@ -241,7 +255,7 @@ std::vector<Segment> Layer::mlp_module(Category category, const Operations& befo
   if (!rings()) return {{"mlp norm", category, before, tp_.gather}, {"mlp", category, mlp, tp_.reduce}};
   std::vector<Segment> all{{"mlp norm", category, before, std::nullopt}};
   extend(all, gathered_in_ring("mlp up", category, linear_.forward(up_, rows_of_piece())));
-  Operations between = adapters_.forward(up_);
+  Operations between = adapters_.forward(up_, share_.tokens);
   between.push_back(activation_forward("activation", share_.tokens, share_.ffn));
   all.push_back({"mlp", category, between, std::nullopt});
   if (one_reduce()) all.push_back({"branches", category, {mlp.back()}, std::nullopt});
@@ -277,7 +291,7 @@ std::vector<Segment> Layer::gathered_in_ring(const char* name, Category category
 
 std::vector<Segment> Layer::reduced_in_ring(const char* name, Category category, const Linear& l) const {
   const Operation piece = linear_.forward(l, rows_of_piece());
-  Operations first = adapters_.forward(l);
+  Operations first = adapters_.forward(l, share_.tokens);
   first.push_back(piece);
   return {{name, category, first, std::nullopt},
           ring_pieces(std::string(name) + " ring", category, piece, *tp_.reduce)};
@@ -290,7 +304,7 @@ std::vector<Segment> Layer::row_backward(const char* before, Operations first, c
             {name, Category::backward, linear_backward(l, 0), std::nullopt}};
   std::vector<Segment> all{{before, Category::backward, std::move(first), std::nullopt}};
   extend(all, gathered_in_ring(name, Category::backward, linear_.input_gradient(l, rows_of_piece())));
-  extend(all.back().operations, adapters_.input_gradient(l));
+  extend(all.back().operations, adapters_.input_gradient(l, share_.tokens));
   if (!splits()) extend(all.back().operations, weight_gradients(l, 0));
   return all;
 }
@@ -302,25 +316,44 @@ Operations Layer::mlp_weights() const {
     extend(ops, weight_gradients(down_, 0));
   }
   if (with_experts_) {
-    ops.push_back(grouped_weights(expert_up_));
-    ops.push_back(grouped_weights(expert_down_));
-    ops.push_back(router_gemm("router weight gradient"));
+    extend(ops, grouped_weights(expert_up_));
+    extend(ops, grouped_weights(expert_down_));
+    if (!frozen_) ops.push_back(router_gemm("router weight gradient"));
   }
   return ops;
 }
 
 // --- matrices, with the adapters beside them ---
 
-Operations Layer::forward_of(const Linear& l) const {
-  Operations ops{linear_.forward(l)};
-  extend(ops, adapters_.forward(l));
+Operations Layer::as_read(const Linear& l, double matrices) const {
+  if (!is_quantised(in_.options)) return {};
+  return {timer_.memory(std::string(l.name) + " dequantisation", Volume((nf4_bytes + w_) * matrices * l.in * l.out),
+                        timer_.kernels_of_experts(matrices))};
+}
+
+Operations Layer::forward_of(const Linear& l, double rows, double matrices) const {
+  Operations ops = as_read(l, matrices);
+  ops.push_back(linear_.forward(l, rows, matrices));
+  extend(ops, adapters_.forward(l, rows, matrices));
   return ops;
 }
 
-Operations Layer::input_gradients(const Linear& l) const {
-  Operations ops{linear_.input_gradient(l)};
-  extend(ops, adapters_.input_gradient(l));
+Operations Layer::input_gradients(const Linear& l, double rows, double matrices) const {
+  Operations ops = as_read(l, matrices);
+  ops.push_back(linear_.input_gradient(l, rows, matrices));
+  extend(ops, adapters_.input_gradient(l, rows, matrices));
   return ops;
+}
+
+Operations Layer::gradients_of(const Linear& l, double rows, double matrices) const {
+  return frozen_ ? adapters_.weight_gradient(l, rows, matrices)
+                 : Operations{linear_.weight_gradient(l, rows, matrices)};
+}
+
+bool Layer::gathers_heads_input() const {
+  if (!latent_) return gathers_input(qkv_);
+  // Where queries are not compressed hidden states are gathered, and not the small rank of keys and values.
+  return gathers_input(q_up_) || gathers_input(compresses_queries() ? kv_up_ : kv_down_);
 }
 
 Operations Layer::mlp_products_forward() const {
@@ -358,9 +391,8 @@ Operations Layer::linear_backward(const Linear& l, double sharded_bias) const {
 }
 
 Operations Layer::weight_gradients(const Linear& l, double sharded_bias) const {
-  if (frozen_) return adapters_.weight_gradient(l);
-  Operations ops{linear_.weight_gradient(l)};
-  if (in_.model.biases && sharded_bias > 0)
+  Operations ops = gradients_of(l);
+  if (in_.model.biases && sharded_bias > 0 && !frozen_)
     ops.push_back(memory(std::string(l.name) + " bias gradient", w_ * share_.tokens * sharded_bias));
   return ops;
 }

@@ -58,6 +58,7 @@ class Layer {
   double heads_bytes() const { return compresses_queries() ? w_ * share_.tokens * share_.latent : 0; }
 
   void take_latent();
+  void take_adapters();
 
   Operation latent_norm(const char* name, double passes) const;
   Operations down_forward() const;
@@ -130,13 +131,16 @@ class Layer {
   std::vector<Segment> experts_module(Category category, const Operations& before) const;
   /// An MLP beside the experts.
   Segment shared_experts(Category category) const;
+  /// Up, activation and down of it, and of the experts.
+  Operations shared_products() const;
+  Operations expert_products() const;
 
   std::vector<Segment> experts_backward() const;
 
-  Operation grouped(const Linear& l) const { return linear_.forward(l, share_.taken, matrices()); }
+  Operations grouped(const Linear& l) const { return forward_of(l, share_.taken, matrices()); }
   /// Of the experts of a rank those that some row goes to, if rows go anywhere: the few of a token leave some out.
   double matrices() const;
-  Operation grouped_weights(const Linear& l) const;
+  Operations grouped_weights(const Linear& l) const;
   Operations grouped_backward(const Linear& l) const;
 
   Operation router_gemm(const char* name) const;
@@ -147,12 +151,20 @@ class Layer {
 
   // --- matrices, with the adapters beside them ---
 
-  Operations forward_of(const Linear& l) const;
-  Operations input_gradients(const Linear& l) const;
+  /// Weights that are kept quantised are brought back before each product with them.
+  Operations as_read(const Linear& l, double matrices) const;
+  Operations forward_of(const Linear& l) const { return forward_of(l, share_.tokens); }
+  Operations forward_of(const Linear& l, double rows, double matrices = 1) const;
+  Operations input_gradients(const Linear& l) const { return input_gradients(l, share_.tokens); }
+  Operations input_gradients(const Linear& l, double rows, double matrices = 1) const;
+  /// Of frozen weights their adapter's alone.
+  Operations gradients_of(const Linear& l) const { return gradients_of(l, share_.tokens); }
+  Operations gradients_of(const Linear& l, double rows, double matrices = 1) const;
   /// Up, activation and down of the MLP.
   Operations mlp_products_forward() const;
   /// Whether the gradients of weights read the input of a column-parallel matrix, which TP then gathers once more.
   bool gathers_input(const Linear& l) const { return !frozen_ || l.adapter; }
+  bool gathers_heads_input() const;
 
   // --- kernels of all of them ---
 

@@ -57,13 +57,11 @@ std::vector<Segment> Layer::between_exchanges(Category category, const Operation
 std::vector<Segment> Layer::replicated_experts(Category category) const {
   const bool shared = share_.shared > 0;
   Operations ops;
-  if (shared)
-    ops = {linear_.forward(up_), activation_forward("shared activation", share_.tokens, share_.shared),
-           linear_.forward(down_)};
-  extend(ops,
-         {router_gemm("router"), memory("top-k", 3 * 4 * share_.rows * in_.model.experts.count), permutation("permute"),
-          grouped(expert_up_), activation_forward("experts activation", share_.taken, share_.expert),
-          grouped(expert_down_), permutation("unpermute")});
+  if (shared) ops = shared_products();
+  extend(ops, {router_gemm("router"), memory("top-k", 3 * 4 * share_.rows * in_.model.experts.count),
+               permutation("permute")});
+  extend(ops, expert_products());
+  ops.push_back(permutation("unpermute"));
   if (shared) ops.push_back(memory("shared experts sum", 3 * w_ * per_row()));
   return {{"mlp norm", category, {residual_forward("attention residual"), norm_forward("mlp norm")}, std::nullopt},
           {"experts", category, ops, tp_.reduce},
@@ -79,11 +77,21 @@ std::vector<Segment> Layer::experts_forward(Category category) const {
 }
 
 Segment Layer::shared_experts(Category category) const {
-  return {"shared experts",
-          category,
-          {linear_.forward(up_), activation_forward("shared activation", share_.tokens, share_.shared),
-           linear_.forward(down_)},
-          tp_.reduce};
+  return {"shared experts", category, shared_products(), tp_.reduce};
+}
+
+Operations Layer::shared_products() const {
+  Operations ops = forward_of(up_);
+  ops.push_back(activation_forward("shared activation", share_.tokens, share_.shared));
+  extend(ops, forward_of(down_));
+  return ops;
+}
+
+Operations Layer::expert_products() const {
+  Operations ops = grouped(expert_up_);
+  ops.push_back(activation_forward("experts activation", share_.taken, share_.expert));
+  extend(ops, grouped(expert_down_));
+  return ops;
 }
 
 std::vector<Segment> Layer::experts_module(Category category, const Operations& before) const {
@@ -101,8 +109,7 @@ std::vector<Segment> Layer::experts_module(Category category, const Operations& 
        0,
        all_to_all()});
   Operations experts = sorting("sort by expert");
-  extend(experts, {grouped(expert_up_), activation_forward("experts activation", share_.taken, share_.expert),
-                   grouped(expert_down_)});
+  extend(experts, expert_products());
   extend(experts, sorting("sort by rank"));
   extend(all, between_exchanges(category, experts));
   Operations last{permutation("unpermute")};
@@ -123,16 +130,13 @@ std::vector<Segment> Layer::experts_backward() const {
   extend(experts, sorting("sort by rank"));
   extend(all, between_exchanges(Category::backward, experts));
   Operations router{permutation("permute gradient"), router_gemm("router input gradient")};
-  if (!splits()) router.push_back(router_gemm("router weight gradient"));
+  if (!splits() && !frozen_) router.push_back(router_gemm("router weight gradient"));
   all.push_back({"router", Category::backward, router, shared ? tp_.gather : std::nullopt});
   if (!shared) return all;
   Operations down = linear_backward(down_, 0);
   down.push_back(activation_backward("shared activation", share_.tokens, share_.shared));
-  extend(all, column_backward(in_, {"shared down",
-                                    down,
-                                    "shared experts",
-                                    {linear_.input_gradient(up_)},
-                                    splits() ? Operations() : weight_gradients(up_, 0)}));
+  extend(all, column_backward(in_, {"shared down", down, "shared experts", input_gradients(up_),
+                                    splits() ? Operations() : weight_gradients(up_, 0), 0, !gathers_input(up_)}));
   return all;
 }
 
@@ -141,13 +145,11 @@ double Layer::matrices() const {
   return in_.serving ? all * (1 - std::pow(1 - 1 / all, share_.taken)) : all;
 }
 
-Operation Layer::grouped_weights(const Linear& l) const {
-  return linear_.weight_gradient(l, share_.taken, share_.local_experts);
-}
+Operations Layer::grouped_weights(const Linear& l) const { return gradients_of(l, share_.taken, share_.local_experts); }
 
 Operations Layer::grouped_backward(const Linear& l) const {
-  Operations ops{linear_.input_gradient(l, share_.taken, share_.local_experts)};
-  if (!splits()) ops.push_back(grouped_weights(l));
+  Operations ops = input_gradients(l, share_.taken, share_.local_experts);
+  if (!splits()) extend(ops, grouped_weights(l));
   return ops;
 }
 

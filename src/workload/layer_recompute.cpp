@@ -101,7 +101,8 @@ std::vector<Segment> Layer::attention_again() const {
   Operations norm;
   if (again(RecomputeModule::layernorm)) norm.push_back(norm_forward("attention norm"));
   if (latent_ && again(RecomputeModule::mla_up_proj)) {
-    Operations up{linear_.forward(q_up_), linear_.forward(kv_up_)};
+    Operations up = forward_of(q_up_);
+    extend(up, forward_of(kv_up_));
     extend(up, rotary("rotary"));
     all = {{"attention norm", once_more, norm, tp_.gather, 0, 0, 0, heads_bytes()},
            {"attention heads", once_more, up, std::nullopt}};

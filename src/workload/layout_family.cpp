@@ -408,7 +408,8 @@ class LayoutFamily::State {
         UnitWork& unit = stage.works[stage.units[u].work];
         const double weight = gathered_weight_bytes(in_, is_layer(stage.units[u].kind));
         const double g = in_.options.gradient_bytes;
-        unit.gather = gather(kind, weight * parameters[u].used) + expert_gather(kind, weight * parameters[u].experts);
+        unit.gather =
+            gather(kind, weight * parameters[u].used) + expert_gather(kind, weight * parameters[u].used_experts);
         unit.reduce = reduction(kind, g * parameters[u].own) + expert_reduction(kind, g * parameters[u].experts);
       }
     }

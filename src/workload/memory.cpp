@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <initializer_list>
 
 #include "collcast/base/units.hpp"
 #include "collcast/workload/search.hpp"
@@ -20,8 +21,33 @@ namespace collcast::workload {
 
 namespace {
 
+/// Norms of a layer that have an input of their own, and those whose output is kept for gradients of weights.
+int norm_inputs(const StepInputs& in) { return in.model.parallel_mlp.norms == 0 ? 2 : 1; }
+int norm_outputs(const StepInputs& in, bool with_experts) {
+  using enum AdapterModule;
+  const bool one = in.model.parallel_mlp.norms == 1;
+  if (!is_frozen(in.options)) return one ? 1 : 2;
+  const auto any = [&](std::initializer_list<AdapterModule> modules) {
+    return std::any_of(modules.begin(), modules.end(), [&](AdapterModule m) { return has_adapter(in, m); });
+  };
+  const bool heads = any({linear_qkv, linear_q_proj, linear_q_down_proj, linear_kv_down_proj});
+  // Experts have rows of their own.
+  const bool up = any({linear_fc1}) && (!with_experts || in.model.experts.shared_ffn > 0);
+  return one ? (heads || up ? 1 : 0) : (heads ? 1 : 0) + (up ? 1 : 0);
+}
+
 double rows_of_latent(const StepInputs& in, const Share& share) {
   return in.model.latent.q_rank > 0 ? share.rows : share.tokens;
+}
+
+/// Elements of a row of latent attention before and after the norms of its small ranks; what frozen matrices alone read
+/// is not kept.
+double kept_of_latent(const StepInputs& in) {
+  const LatentAttention& l = in.model.latent;
+  const bool frozen = is_frozen(in.options);
+  const double queries = !frozen || has_adapter(in, AdapterModule::linear_q_up_proj) ? l.q_rank : 0;
+  const double keys = !frozen || has_adapter(in, AdapterModule::linear_kv_up_proj) ? l.kv_rank : 0;
+  return l.q_rank + l.kv_rank + l.rope + queries + keys;
 }
 
 ActivationTerms activations_with(const StepInputs& in, const KeptTensors& tensors, bool with_experts) {
@@ -33,12 +59,13 @@ ActivationTerms activations_with(const StepInputs& in, const KeptTensors& tensor
   kept.projections = Volume(w * share.tokens *
                             ((tensors.query ? share.query : 0) + share.output + (tensors.key ? share.key : 0) +
                              (tensors.value ? share.value : 0)));
-  if (share.latent > 0) kept.latent = Volume(w * rows_of_latent(in, share) * (2 * share.latent - in.model.latent.rope));
+  if (share.latent > 0) kept.latent = Volume(w * rows_of_latent(in, share) * kept_of_latent(in));
   kept.mlp = Volume(w * share.tokens * (with_experts ? share.shared : share.ffn) * tensors.mlp);
   if (with_experts && tensors.dispatched)
-    kept.experts = Volume(w * share.taken * (share.hidden + share.expert * tensors.experts) +
-                          8 * share.rows * in.model.experts.count);
-  if (!with_experts) kept.adapters = Volume(w * share.tokens * adapter_width(in.options));
+    kept.experts =
+        Volume(w * share.taken * ((tensors.expert_rows ? share.hidden : 0) + share.expert * tensors.experts) +
+               8 * share.rows * in.model.experts.count);
+  kept.adapters = Volume(w * kept_by_adapters(in, with_experts));
   if (tensors.core)
     kept.core =
         Volume(in.options.attention == Attention::flash ? 4 * share.lse : share.scores * (w + (dropout ? w + 1 : 0)));
@@ -103,8 +130,9 @@ void put_fullest(const StepInputs& in, int stage, MemoryTerms& terms) {
   for (int n = 0; n < turns; ++n) {
     const Turn turn = order.turn(stage, n);
     now[static_cast<std::size_t>(turn.chunk)].in_flight += turn.backward ? -1 : 1;
+    if (turn.backward) continue;
     put(now, terms);
-    if (turn.backward || held_at_once(terms) <= most) continue;
+    if (held_at_once(terms) <= most) continue;
     most = held_at_once(terms);
     fullest = now;
   }
@@ -124,6 +152,7 @@ std::vector<Turn> order_of(const StepInputs& in, int stage, const Orders& made) 
 /// The same for zero bubble, with what waits for its weight gradients, and for one's own schedule.
 void put_fullest_of_turns(const StepInputs& in, int stage, const Orders& made, MemoryTerms& terms) {
   const bool splits = splits_backward(in.layout.schedule);
+  bool at_end = false;
   Held now = chunks_of(in, stage), fullest = now;
   Volume most{-1};
   for (const Turn& turn : order_of(in, stage, made)) {
@@ -131,11 +160,14 @@ void put_fullest_of_turns(const StepInputs& in, int stage, const Orders& made, M
     of.in_flight += turn.weights ? 0 : turn.backward ? -1 : 1;
     of.waiting += turn.weights ? -1 : splits && turn.backward && !turn.whole ? 1 : 0;
     put(now, terms);
+    terms.ends_backward = splits && turn.backward && !turn.whole;
     if (held_at_once(terms) <= most) continue;
     most = held_at_once(terms);
     fullest = now;
+    at_end = terms.ends_backward;
   }
   put(fullest, terms);
+  terms.ends_backward = at_end;
 }
 
 /// The same for an order that is made for times, as long as only is known what it may hold.
@@ -180,25 +212,29 @@ double largest(const std::vector<UnitParameters>& units, double (UnitParameters:
   return most;
 }
 
-/// The same of adapters: inputs of both matrices, and gradients of what they give; of the sides that are h wide a rank
-/// has its rows.
-Volume kept_for_adapters(const StepInputs& in, const Share& s) {
-  const double w = KernelTimer(in).precision().activation, rank = in.options.lora.rank;
-  const AdapterParameters p = layer_adapters(in);
-  return Volume(w * (s.rows * p.replicated / rank + s.tokens * (p.sharded / rank + 2 * adapter_width(in.options))));
-}
-
 /// What a layer keeps from a zero-bubble backward to its weight gradients.
 Volume kept_for_weights(const StepInputs& in, const Share& s, bool with_experts) {
   const double w = KernelTimer(in).precision().activation, rows = s.rows * s.hidden;
   const double widths = in.model.gated_mlp ? 3 : 2;
   const double attention = s.tokens * (s.query + s.output + s.key + s.value) + rows_of_latent(in, s) * 2 * s.latent;
-  if (is_frozen(in.options)) return kept_for_adapters(in, s);
+  if (is_frozen(in.options)) return Volume(w * waiting_of_adapters(in, with_experts));
   // Inputs of the matrices, and gradients of what they give: attention and MLP beside each other have one of these.
-  const int tensors = all_tensors(in).norms;
+  const int tensors = all_tensors(in, with_experts).norms;
   if (!with_experts) return Volume(w * (tensors * rows + attention + s.tokens * s.ffn * widths));
   return Volume(w *
                 (4 * rows + attention + s.tokens * s.shared * widths + s.taken * (2 * s.hidden + s.expert * widths)));
+}
+
+/// Of what a layer has in its backward what its weight gradients wait for: the inputs of its matrices.
+Volume inputs_of_weights(const StepInputs& in, const Share& s, bool with_experts) {
+  if (!splits_backward(in.layout.schedule)) return {};
+  const double w = KernelTimer(in).precision().activation;
+  if (is_frozen(in.options)) return Volume(w * inputs_of_adapters(in, with_experts));
+  const double ranks = in.model.latent.q_rank + in.model.latent.kv_rank;
+  const double attention = s.tokens * s.output + (s.latent > 0 ? rows_of_latent(in, s) * ranks : 0);
+  const double mlp = s.tokens * (with_experts ? s.shared : s.ffn);
+  const double experts = with_experts ? s.taken * (s.hidden + s.expert) : 0;
+  return Volume(w * (norm_outputs(in, with_experts) * s.rows * s.hidden + attention + mlp + experts));
 }
 
 /// What selective recomputation brings back of one layer at once, beside what the layer kept: single operations all
@@ -219,12 +255,15 @@ void put_layer(const StepInputs& in, const Share& share, bool with_experts, Memo
     layers += with_experts ? c.expert_layers - c.whole_expert_layers : c.layers - c.whole_layers;
   ActivationTerms& layer = with_experts ? terms.expert_layer : terms.layer;
   ActivationTerms& whole = with_experts ? terms.whole_expert_layer : terms.whole_layer;
-  whole = activations_with(in, all_tensors(in), with_experts);
+  whole = activations_with(in, all_tensors(in, with_experts), with_experts);
   layer = kept_activations(in, with_experts);
   if (splits_backward(in.layout.schedule)) layer.weights = whole.weights = kept_for_weights(in, share, with_experts);
   if (layers == 0 || in.options.recompute == Recompute::none) return;
   const bool full = in.options.recompute == Recompute::full;
   terms.recomputed = std::max(terms.recomputed, full ? whole.total() : brought_back(in, whole, layer));
+  terms.recomputed_beside_weights =
+      full ? std::max(terms.recomputed_beside_weights, whole.total() - inputs_of_weights(in, share, with_experts))
+           : terms.recomputed;
 }
 
 /// In the place of parameters their bytes, of layers those in which they are gathered: the units between the ends.
@@ -233,7 +272,7 @@ std::vector<UnitParameters> bytes_as_gathered(const StepInputs& in, int stage, s
     const bool embedding = u == 0 && has_embedding(in, stage), head = u + 1 == units.size() && has_head(in, stage);
     const double each = gathered_weight_bytes(in, !embedding && !head);
     units[u].used *= each;
-    units[u].experts *= each;
+    units[u].used_experts *= each;
   }
   return units;
 }
@@ -243,19 +282,21 @@ std::vector<UnitParameters> split_units(const StepInputs& in, const MemoryTerms&
   std::vector<UnitParameters> units = unit_parameters(in, terms.stage);
   for (UnitParameters& unit : units) {
     if (in.layout.shards() == 1) unit.own = unit.used = 0;
-    if (terms.expert_shares == 1) unit.experts = 0;
+    if (terms.expert_shares == 1) unit.experts = unit.used_experts = 0;
   }
   return units;
 }
-double split_parameters(const StepInputs& in, const MemoryTerms& terms, double of) {
-  return (in.layout.shards() > 1 ? of - terms.apart : 0) + (terms.expert_shares > 1 ? terms.apart : 0);
+/// Of so many parameters, and those of them that go their own way, the same.
+double split_parameters(const StepInputs& in, const MemoryTerms& terms, double of, double apart) {
+  return (in.layout.shards() > 1 ? of - apart : 0) + (terms.expert_shares > 1 ? apart : 0);
 }
 
 /// What of a sharded state is whole for a time.
 void put_whole(const StepInputs& in, MemoryTerms& terms) {
   const int zero = in.options.zero;
-  const double split = split_parameters(in, terms, terms.parameters.total());
-  const double all = terms.gradient_bytes * split_parameters(in, terms, terms.parameters.trained());
+  const double split = split_parameters(in, terms, terms.parameters.total(), terms.apart);
+  const double all =
+      terms.gradient_bytes * split_parameters(in, terms, terms.parameters.trained(), terms.trained_apart);
   if (zero < 2 || !(split > 0)) return;
   const std::vector<UnitParameters> units = split_units(in, terms);
   const std::size_t together = in.options.overlap_dp ? 2 : 1;
@@ -283,7 +324,7 @@ void put_whole(const StepInputs& in, MemoryTerms& terms) {
 
 Volume layer_activations(const StepInputs& in, bool with_experts) { return kept_activations(in, with_experts).total(); }
 Volume layer_working_set(const StepInputs& in, bool with_experts) {
-  return activations_with(in, all_tensors(in), with_experts).total();
+  return activations_with(in, all_tensors(in, with_experts), with_experts).total();
 }
 
 double share_for_weights(const MemoryTerms& terms) {
@@ -308,38 +349,31 @@ namespace {
 
 using workload::has_adapter;
 using workload::is_frozen;
-
-/// Norms of a layer that have an input of their own, and those whose output is kept for gradients of weights.
-int norm_inputs(const StepInputs& in) { return in.model.parallel_mlp.norms == 0 ? 2 : 1; }
-int norm_outputs(const StepInputs& in) {
-  const bool one = in.model.parallel_mlp.norms == 1;
-  if (!is_frozen(in.options)) return one ? 1 : 2;
-  const bool qkv = has_adapter(in.options, AdapterModule::linear_qkv),
-             up = has_adapter(in.options, AdapterModule::linear_fc1);
-  return one ? (qkv || up ? 1 : 0) : (qkv ? 1 : 0) + (up ? 1 : 0);
-}
+using workload::norm_inputs;
+using workload::norm_outputs;
 
 /// What the activation function gives is read by the down matrix alone, which is frozen.
 bool drops_activation(const StepInputs& in) {
-  return is_frozen(in.options) && !has_adapter(in.options, AdapterModule::linear_fc2);
+  return is_frozen(in.options) && !has_adapter(in, AdapterModule::linear_fc2);
 }
 
 }  // namespace
 
-KeptTensors all_tensors(const StepInputs& in) {
+KeptTensors all_tensors(const StepInputs& in, bool with_experts) {
   KeptTensors all;
   // Norms beside each other have one input. What a frozen matrix reads is kept for its adapter alone.
-  all.norms = norm_inputs(in) + norm_outputs(in);
+  all.norms = norm_inputs(in) + norm_outputs(in, with_experts);
   all.mlp = all.experts = in.model.gated_mlp ? 3 : 2;
-  if (drops_activation(in)) --all.mlp;
+  if (drops_activation(in)) --all.mlp, --all.experts;
+  all.expert_rows = !is_frozen(in.options) || has_adapter(in, AdapterModule::linear_fc1);
   return all;
 }
 
 KeptTensors kept_tensors(const StepInputs& in, bool with_experts) {
-  KeptTensors kept = all_tensors(in);
+  KeptTensors kept = all_tensors(in, with_experts);
   const auto again = [&](RecomputeModule module) { return recomputes(in.options, module); };
   const int behind_each = in.model.parallel_mlp.norms;
-  if (again(RecomputeModule::layernorm)) kept.norms -= norm_outputs(in);
+  if (again(RecomputeModule::layernorm)) kept.norms -= norm_outputs(in, with_experts);
   if (again(RecomputeModule::o_proj) && behind_each == 0) --kept.norms;
   const bool up = again(RecomputeModule::mla_up_proj);
   kept.query = !up && !again(RecomputeModule::q_proj);
@@ -348,7 +382,7 @@ KeptTensors kept_tensors(const StepInputs& in, bool with_experts) {
   kept.core = !again(RecomputeModule::core_attn);
   if (with_experts) {
     kept.dispatched = !again(RecomputeModule::moe);
-    if (again(RecomputeModule::moe_act)) --kept.experts;
+    if (again(RecomputeModule::moe_act) && !drops_activation(in)) --kept.experts;
     if (!kept.dispatched) kept.experts = 0;
     if (!kept.dispatched || again(RecomputeModule::shared_experts)) kept.mlp = 0;
     return kept;
@@ -368,6 +402,11 @@ MemoryTerms memory_terms(const StepInputs& in, int stage, const Orders& made) {
   terms.stage = stage;
   terms.parameters = parameter_terms(in, stage);
   terms.weight_bytes = w;
+  terms.base_bytes = workload::is_quantised(in.options) ? workload::nf4_bytes : w;
+  if (workload::is_quantised(in.options))
+    terms.dequantised =
+        Volume(w * std::max(terms.parameters.layers > 0 ? workload::largest_matrix(in, false) : 0,
+                            terms.parameters.expert_layers > 0 ? workload::largest_matrix(in, true) : 0));
   terms.gradient_bytes = in.options.gradient_bytes;
   terms.optimizer_bytes = in.options.optimizer ? precision.optimizer : 0;
   const auto shares = [&](int from) { return in.options.zero >= from ? in.layout.shards() : 1; };
@@ -377,10 +416,11 @@ MemoryTerms memory_terms(const StepInputs& in, int stage, const Orders& made) {
   terms.weight_shares = shares(3);
   if (in.layout.experts_apart()) {
     terms.apart = terms.parameters.experts();
+    terms.trained_apart = terms.parameters.trained_experts();
     terms.expert_shares = expert_shards(in.layout);
   }
   if (in.options.optimizer && terms.gradient_bytes < 4)
-    terms.copied = terms.state(4, terms.parameters.trained(), terms.optimizer_shares, terms.zero >= 1);
+    terms.copied = terms.trained(4, terms.optimizer_shares, terms.zero >= 1);
   workload::put_whole(in, terms);
   const workload::GradientCopies copies = workload::gradient_copies(in, stage);
   terms.stale = Volume(copies.stale);
@@ -414,32 +454,29 @@ MemoryTerms memory_terms(const StepInputs& in, int stage, const Orders& made) {
   return terms;
 }
 
-Diagnostics check_memory(const StepInputs& in, const Origins& origins) {
-  if (in.serving) return workload::check_serving_memory(in, origins);
-  // 2^60: a sum of a few such sizes still fits 64 bits. As numbers, which have no such end.
-  constexpr double most = 0x1p60;
-  double states = 0, needed = 0;
-  for (int stage = 0; stage < in.layout.pp; ++stage) {
-    if (stage > 0 && stage + 1 < in.layout.pp && !workload::any_stage_may_be_fullest(in)) continue;
-    const MemoryTerms terms = memory_terms(in, stage);
-    states = std::max(states, workload::state_bytes(terms));
-    needed =
-        std::max(needed, workload::state_bytes(terms) + (terms.activations() + terms.buffers_of_backward()).value());
-  }
-  // What a TP group gathers is whole on every rank, however many share the rest.
-  needed = std::max(needed, workload::tp_bytes(in));
-  if (needed <= most) return {};
-  const double in_flight = static_cast<double>(workload::in_flight(in, 0)) * in.batch.micro_batch;
-  const char* path = states > most ? "model" : in_flight > in.batch.sequence ? "batch.global_batch" : "batch.sequence";
-  return {{origins.of(path), "a rank of this step needs " + format_bytes(Volume(needed)) + " of memory",
-           "expected up to " + format_bytes(Volume(most))}};
+namespace {
+
+/// 2^60: a sum of a few such sizes still fits 64 bits.
+constexpr double most_bytes = 0x1p60;
+
+/// Stages one of which is the fullest. Else a middle stage holds no more of anything than the first: as many layers, as
+/// many micro-batches, no embedding.
+std::vector<int> stages_to_ask(const StepInputs& in) {
+  const int last = in.layout.pp - 1;
+  const int stride = in.serving || workload::any_stage_may_be_fullest(in) ? 1 : std::max(last, 1);
+  std::vector<int> stages;
+  for (int stage = 0; stage <= last; stage += stride) stages.push_back(stage);
+  return stages;
 }
 
-MemoryUse stage_memory(const StepInputs& in, int stage, int gpus_per_node, const Orders& made) {
-  if (in.serving) return workload::serving_memory(in, stage, gpus_per_node);
-  const MemoryTerms terms = memory_terms(in, stage, made);
+/// As numbers, which have no end.
+double bytes_of(const MemoryTerms& terms) {
+  return workload::state_bytes(terms) + (terms.activations() + terms.buffers_of_backward()).value();
+}
+
+MemoryUse use_of(const StepInputs& in, const MemoryTerms& terms, int gpus_per_node) {
   MemoryUse use;
-  use.stage = stage;
+  use.stage = terms.stage;
   use.parameters = workload::whole(terms.weights());
   use.gradients = workload::whole(terms.gradients());
   use.optimizer = workload::whole(terms.optimizer());
@@ -460,15 +497,53 @@ MemoryUse stage_memory(const StepInputs& in, int stage, int gpus_per_node, const
   return use;
 }
 
-MemoryUse peak_memory(const StepInputs& in, int gpus_per_node, const Orders& made) {
-  const auto at = [&](int stage) { return stage_memory(in, stage, gpus_per_node, made); };
-  const int last = in.layout.pp - 1;
-  // Else a middle stage holds no more of anything than the first: as many layers, as many micro-batches, no embedding.
-  const int stride = in.serving || workload::any_stage_may_be_fullest(in) ? 1 : std::max(last, 1);
-  MemoryUse most = at(0);
-  for (int stage = stride; stage <= last; stage += stride)
-    if (const MemoryUse use = at(stage); use.peak() > most.peak()) most = use;
+}  // namespace
+
+Diagnostics check_memory(const StepInputs& in, const Origins& origins) {
+  if (in.serving) return workload::check_serving_memory(in, origins);
+  double states = 0, needed = 0;
+  for (const int stage : stages_to_ask(in)) {
+    const MemoryTerms terms = memory_terms(in, stage);
+    states = std::max(states, workload::state_bytes(terms));
+    needed = std::max(needed, bytes_of(terms));
+  }
+  // What a TP group gathers is whole on every rank, however many share the rest.
+  needed = std::max(needed, workload::tp_bytes(in));
+  if (needed <= most_bytes) return {};
+  const double in_flight = static_cast<double>(workload::in_flight(in, 0)) * in.batch.micro_batch;
+  const char* path = states > most_bytes             ? "model"
+                     : in_flight > in.batch.sequence ? "batch.global_batch"
+                                                     : "batch.sequence";
+  return {{origins.of(path), "a rank of this step needs " + format_bytes(Volume(needed)) + " of memory",
+           "expected up to " + format_bytes(Volume(most_bytes))}};
+}
+
+std::optional<MemoryUse> countable_peak_memory(const StepInputs& in, int gpus_per_node) {
+  if (in.serving) {
+    if (!check_memory(in, {}).empty()) return std::nullopt;
+    return peak_memory(in, gpus_per_node);
+  }
+  if (workload::tp_bytes(in) > most_bytes) return std::nullopt;
+  std::optional<MemoryUse> most;
+  for (const int stage : stages_to_ask(in)) {
+    const MemoryTerms terms = memory_terms(in, stage);
+    if (bytes_of(terms) > most_bytes) return std::nullopt;
+    if (const MemoryUse use = use_of(in, terms, gpus_per_node); !most || use.peak() > most->peak()) most = use;
+  }
   return most;
+}
+
+MemoryUse stage_memory(const StepInputs& in, int stage, int gpus_per_node, const Orders& made) {
+  if (in.serving) return workload::serving_memory(in, stage, gpus_per_node);
+  return use_of(in, memory_terms(in, stage, made), gpus_per_node);
+}
+
+MemoryUse peak_memory(const StepInputs& in, int gpus_per_node, const Orders& made) {
+  std::optional<MemoryUse> most;
+  for (const int stage : stages_to_ask(in))
+    if (const MemoryUse use = stage_memory(in, stage, gpus_per_node, made); !most || use.peak() > most->peak())
+      most = use;
+  return *most;
 }
 
 }  // namespace collcast

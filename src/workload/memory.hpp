@@ -11,6 +11,7 @@
 //           gradients if they are summed up whole (no_sync of several micro-batches), from the first
 //           backward on
 //   ZeRO-2  the gradient of the largest unit and a bucket, without overlap all
+// and of what QLoRA keeps in 4 bit the largest matrix (adapters.hpp).
 // Activations kept per layer and micro-batch (Korthikanti et al.
 // 2022, generalised to GQA and gated MLPs), T tokens, T' = T/t with sequence parallelism, else T:
 //   norms and residuals   T' h (4 w + 2 with dropout): input and output of both norms, two masks

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
+#include <initializer_list>
 
 #include "workload/adapters.hpp"
 
@@ -199,12 +201,18 @@ std::vector<UnitParameters> unit_parameters(const StepInputs& in, int stage) {
     const double held = embedding_parameters(m, tp).total();
     units.push_back({frozen ? 0 : held, held});
   }
-  const double adapters = layer_adapters(in).total(), layer = layer_parameters(m, tp).total() + adapters;
-  const RankParameters with_experts = expert_layer_parameters(m, in.layout);
-  const double apart = in.layout.experts_apart() ? with_experts.experts : 0, rest = with_experts.total() - apart;
+  const auto unit_of = [&](const RankParameters& base, const AdapterParameters& adapters) {
+    const bool go_apart = in.layout.experts_apart();
+    const double trained = adapters.total(), held = base.total() + trained;
+    const double trained_apart = go_apart ? adapters.experts : 0, apart = go_apart ? base.experts + trained_apart : 0;
+    return frozen ? UnitParameters{trained - trained_apart, held - apart, trained_apart, apart}
+                  : UnitParameters{held - apart, held - apart, apart, apart};
+  };
+  const UnitParameters layer = unit_of(layer_parameters(m, tp), layer_adapters(in, false));
+  const UnitParameters with_experts =
+      m.experts.count > 0 ? unit_of(expert_layer_parameters(m, in.layout), layer_adapters(in, true)) : UnitParameters();
   for (const StageLayer& each : layers_of_stage(in, stage))
-    units.push_back(has_experts(m, each.number) ? UnitParameters{rest, rest, apart}
-                                                : UnitParameters{frozen ? adapters : layer, layer});
+    units.push_back(has_experts(m, each.number) ? with_experts : layer);
   if (has_head(in, stage))
     units.push_back({frozen ? 0 : head_parameters(m, tp, m.tied_embeddings && in.layout.ends_together()).total(),
                      head_parameters(m, tp, false).total()});
@@ -219,7 +227,9 @@ RankParameters stage_parameters(const StepInputs& in, int stage) {
 RankParameters trained_parameters(const StepInputs& in, int stage) {
   if (!is_frozen(in.options)) return stage_parameters(in, stage);
   const ParameterTerms p = parameter_terms(in, stage);
-  return {p.layers * p.adapters_sharded, p.layers * p.adapters_replicated, 0};
+  return {p.layers * p.layer_adapters.sharded + p.expert_layers * p.expert_layer_adapters.sharded,
+          p.layers * p.layer_adapters.replicated + p.expert_layers * p.expert_layer_adapters.replicated,
+          p.trained_experts()};
 }
 
 Flops model_flops(const StepInputs& in) { return flop_terms(in).model(); }
@@ -231,8 +241,10 @@ namespace collcast {
 
 double adapter_parameter_count(const StepInputs& in) {
   StepInputs whole = in;
-  whole.layout.tp = 1;
-  return in.model.layers * workload::layer_adapters(whole).total();
+  whole.layout = {};
+  const double with_experts = expert_layers(in.model);
+  return (in.model.layers - with_experts) * workload::layer_adapters(whole, false).total() +
+         (with_experts > 0 ? with_experts * workload::layer_adapters(whole, true).total() : 0);
 }
 
 ParameterTerms parameter_terms(const StepInputs& in, int stage) {
@@ -241,9 +253,8 @@ ParameterTerms parameter_terms(const StepInputs& in, int stage) {
     ++(has_experts(in.model, each.number) ? terms.expert_layers : terms.layers);
   terms.layer = workload::layer_terms(in.model, in.layout.tp);
   if (in.model.experts.count > 0) terms.expert_layer = workload::expert_layer_terms(in.model, in.layout);
-  const workload::AdapterParameters adapters = workload::layer_adapters(in);
-  terms.adapters_sharded = adapters.sharded;
-  terms.adapters_replicated = adapters.replicated;
+  terms.layer_adapters = workload::layer_adapters(in, false);
+  if (in.model.experts.count > 0) terms.expert_layer_adapters = workload::layer_adapters(in, true);
   terms.frozen = workload::is_frozen(in.options);
   if (workload::has_embedding(in, stage)) {
     const auto embedding = workload::embedding_parameters(in.model, in.layout.tp);
@@ -280,7 +291,14 @@ double mlp_flops(const TransformerConfig& m, bool with_experts) {
 
 /// Of one token in the matrices of a layer that selective recomputation passes once more.
 double flops_again(const StepInputs& in, bool with_experts) {
+  using workload::Adapted;
   const TransformerConfig& m = in.model;
+  const auto adapters = [&](const std::function<bool(const Adapted&)>& takes) {
+    return workload::adapter_flops(in, with_experts, takes);
+  };
+  const auto beside = [&](std::initializer_list<AdapterModule> modules) {
+    return adapters([&](const Adapted& a) { return std::ranges::count(modules, a.module) > 0; });
+  };
   const auto again = [&](RecomputeModule module) { return recomputes(in.options, module) ? 1.0 : 0.0; };
   const double h = m.hidden, d = m.head_dim, a = m.heads, each = m.gated_mlp ? 6 : 4;
   const double k = static_cast<double>(workload::kv_heads_per_rank(m, in.layout.tp)) * in.layout.tp;  // with copies
@@ -290,15 +308,19 @@ double flops_again(const StepInputs& in, bool with_experts) {
   if (const LatentAttention& l = m.latent; l.kv_rank > 0) {
     const double up = (l.q_rank > 0 ? l.q_rank : h) * m.key_dim() + l.kv_rank * (l.nope + m.value_dim());
     sum = 2 * a * (again(RecomputeModule::mla_up_proj) * up + again(RecomputeModule::o_proj) * m.value_dim() * h);
+    sum += again(RecomputeModule::mla_up_proj) *
+           beside({AdapterModule::linear_q_proj, AdapterModule::linear_q_up_proj, AdapterModule::linear_kv_up_proj});
   }
+  sum += again(RecomputeModule::o_proj) * beside({AdapterModule::linear_proj});
   if (with_experts) {
-    if (again(RecomputeModule::moe) > 0) return sum + mlp_flops(m, true);
-    return sum + again(RecomputeModule::shared_experts) * each * h * m.experts.shared_ffn;
+    if (again(RecomputeModule::moe) > 0)
+      return sum + mlp_flops(m, true) + beside({AdapterModule::linear_fc1, AdapterModule::linear_fc2});
+    return sum + again(RecomputeModule::shared_experts) *
+                     (each * h * m.experts.shared_ffn +
+                      adapters([](const Adapted& a) { return a.of == Adapted::Of::shared_experts; }));
   }
-  const auto adapter = [&](AdapterModule module) { return workload::adapter_flops(in, module); };
-  sum += again(RecomputeModule::o_proj) * adapter(AdapterModule::linear_proj);
   if (again(RecomputeModule::mlp) > 0)
-    return sum + mlp_flops(m, false) + adapter(AdapterModule::linear_fc1) + adapter(AdapterModule::linear_fc2);
+    return sum + mlp_flops(m, false) + beside({AdapterModule::linear_fc1, AdapterModule::linear_fc2});
   return sum + 2 * h * m.ffn * (again(RecomputeModule::gate_proj) + again(RecomputeModule::up_proj));
 }
 
@@ -320,7 +342,8 @@ FlopTerms flop_terms(const StepInputs& in) {
   flops.core = m.layers * core;
   if (windowed > 0) flops.core *= (m.layers - windowed + windowed * seen) / m.layers;
   if (in.options.embedding_and_logits) flops.logits = 2 * s * h * m.vocab;
-  flops.adapters = m.layers * s * workload::adapter_flops(in);
+  const auto adapters = [&](bool experts) { return s * workload::adapter_flops(in, experts); };
+  flops.adapters = dense * adapters(false) + (with_experts > 0 ? with_experts * adapters(true) : 0);
   flops.frozen = workload::is_frozen(in.options);
   const bool full = in.options.recompute == Recompute::full;
   if (full && in.options.recompute_layers == 1)
@@ -331,7 +354,7 @@ FlopTerms flop_terms(const StepInputs& in) {
     if (!recomputes_layer(in.options, layer)) continue;
     const bool experts = has_experts(m, layer);
     flops.recomputed +=
-        full ? s * (attention_flops(m) + mlp_flops(m, experts)) + (flops.copies + flops.adapters) / m.layers
+        full ? s * (attention_flops(m) + mlp_flops(m, experts)) + flops.copies / m.layers + adapters(experts)
              : s * flops_again(in, experts);
     if (of_core) flops.recomputed += core * (has_window(m, layer) ? seen : 1);
   }

@@ -77,11 +77,12 @@ bool ends_stand_for_layers(const StepInputs&);
 bool stages_differ(const StepInputs&);
 /// Of one unit of a rank: the embedding, a layer or the head.
 struct UnitParameters {
-  double own = 0;      ///< that its backward has the gradients of (adapters': those alone)
-  double used = 0;     ///< that its passes read: with tied embeddings the head reads the embedding's
-  double experts = 0;  ///< besides, where experts go their own way (ParallelLayout::experts_apart)
+  double own = 0;           ///< that its backward has the gradients of (adapters': those alone)
+  double used = 0;          ///< that its passes read: with tied embeddings the head reads the embedding's
+  double experts = 0;       ///< besides own, where experts go their own way (ParallelLayout::experts_apart),
+  double used_experts = 0;  ///< and besides used
   double all() const { return own + experts; }
-  double read() const { return used + experts; }
+  double read() const { return used + used_experts; }
 };
 /// In the order of the forward.
 std::vector<UnitParameters> unit_parameters(const StepInputs&, int stage);

@@ -242,10 +242,9 @@ class StageMaker {
       UnitWork& unit = plan_.works[plan_.units[u].work];
       const double weight = gathered_weight_bytes(in_, is_layer(plan_.units[u].kind));
       const double g = in_.options.gradient_bytes;
-      const bool has_backward = !unit.backward.empty() || !unit.weights.empty();
-      const std::int64_t gathers = unit_gathers(in_, stage_, u + 1 == plan_.units.size(), has_backward);
+      const std::int64_t gathers = unit_gathers(in_, stage_, u + 1 == plan_.units.size(), unit.has_backward());
       put(pricing_.gather(weight * parameters[u].used, gathers) +
-              pricing_.gather_experts(weight * parameters[u].experts, gathers),
+              pricing_.gather_experts(weight * parameters[u].used_experts, gathers),
           unit.gather, unit.gather_uses);
       put(pricing_.reduce(g * parameters[u].own, reductions(in_)) +
               pricing_.reduce_experts(g * parameters[u].experts, reductions(in_)),

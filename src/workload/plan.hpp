@@ -74,10 +74,10 @@ struct UnitWork {
   std::shared_ptr<const UnitWork> detail = {};  ///< a search's: the stretches that these are sums of
   const UnitWork& in_detail() const { return detail ? *detail : *this; }
   bool is_slowed() const;  ///< by a collective beside it
-  /// ZeRO-3: what a pass gathers first. A unit without a backward, as a frozen embedding, gathers nothing for one.
-  Seconds gather_before(bool backward) const {
-    return backward && in_detail().backward.empty() && in_detail().weights.empty() ? Seconds{} : gather;
-  }
+  /// A frozen embedding has none.
+  bool has_backward() const { return !in_detail().backward.empty() || !in_detail().weights.empty(); }
+  /// ZeRO-3: what a pass gathers first; for a backward that there is not, nothing.
+  Seconds gather_before(bool backward) const { return backward && !has_backward() ? Seconds{} : gather; }
   const std::vector<Stretch>& backward_of(bool whole) const {
     return whole && !whole_backward.empty() ? whole_backward : backward;
   }

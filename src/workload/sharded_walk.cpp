@@ -6,39 +6,35 @@ namespace collcast::workload {
 
 namespace {
 
-/// Of one's own; an order with weight gradients by themselves does not.
 bool turns_back(std::span<const Turn> order) {
   if (order.size() % 2 != 0) return false;
   for (std::size_t n = 0; n < order.size(); n += 2) {
     const Turn &on = order[n], &back = order[n + 1];
-    if (on.backward || on.weights || !back.backward || back.weights || back.whole || on.with_next || back.with_next)
-      return false;
-    if (on.micro_batch != back.micro_batch || on.chunk != back.chunk) return false;
+    if (on.backward || !back.backward || on.micro_batch != back.micro_batch) return false;
   }
   return true;
 }
 
-/// Of the others, by what their order is: one forward and one backward in turn on the last stage, or no more than
-/// these.
-bool turns_back(PipelineSchedule schedule, int stages, int chunks, int micro_batches, int stage) {
-  const bool alone = micro_batches == 1 && chunks == 1, last = stage + 1 == stages;
-  if (schedule == PipelineSchedule::gpipe) return alone;
-  const bool in_turn = schedule == PipelineSchedule::one_f_one_b || schedule == PipelineSchedule::interleaved;
-  return in_turn && chunks == 1 && (last || alone);
+/// By the order of the stage: with chunks each backward has one of another chunk before it, split ones have turns of
+/// their own for weight gradients. A built-in order that does not turn back shows that with two micro-batches.
+bool turns_back(PipelineSchedule schedule, const Orders& own, int stages, int chunks, int micro_batches,
+                std::size_t stage) {
+  if (chunks > 1 || splits_backward(schedule)) return false;
+  if (is_own(schedule)) return turns_back(own[stage]);
+  return turns_back(stage_order(schedule, stages, static_cast<int>(stage), std::min(micro_batches, 2), chunks));
 }
 
 }  // namespace
 
 bool turns_back(const StepPlan& plan, std::size_t stage) {
-  if (is_own(plan.schedule)) return turns_back(plan.own_orders[stage]);
-  return turns_back(plan.schedule, static_cast<int>(plan.stages.size()), plan.chunks, plan.micro_batches,
-                    static_cast<int>(stage));
+  return turns_back(plan.schedule, plan.own_orders, static_cast<int>(plan.stages.size()), plan.chunks,
+                    plan.micro_batches, stage);
 }
 
 bool turns_back(const StepInputs& in, int stage) {
   const ParallelLayout& l = in.layout;
-  if (is_own(l.schedule)) return turns_back(l.own->orders[static_cast<std::size_t>(stage)]);
-  return turns_back(l.schedule, l.pp, l.chunks(), in.batch.passes(l), stage);
+  return turns_back(l.schedule, l.own ? l.own->orders : Orders(), l.pp, l.chunks(), in.batch.passes(l),
+                    static_cast<std::size_t>(stage));
 }
 
 bool stays_whole(const StepPlan& plan) { return plan.stages.size() > 1 || !turns_back(plan, 0); }

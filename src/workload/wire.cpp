@@ -137,9 +137,10 @@ void cast_gathered_weights(const StepInputs& in, const KernelTimer& timer, bool 
   if (!format || sent >= kept || in.options.zero < 3 || gathers_once(in)) return;
   RankParameters all =
       with_experts ? expert_layer_parameters(in.model, in.layout) : layer_parameters(in.model, in.layout.tp);
-  const AdapterParameters adapters = layer_adapters(in);
+  const AdapterParameters adapters = layer_adapters(in, with_experts);
   all.sharded += adapters.sharded;
   all.replicated += adapters.replicated;
+  all.experts += adapters.experts;
   const auto [shares, gathered] = split_parameters(in.layout, all);
   if (!(gathered > 0)) return;
   const std::string name(to_string(*format));

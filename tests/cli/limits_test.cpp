@@ -156,6 +156,39 @@ TEST_CASE("a scenario comes from standard input, and is read once") {
   CHECK_THAT(wrong.err, Contains("-:2:1: ") && Contains("nonsense"));
 }
 
+TEST_CASE("a scenario's machine comes from standard input, and is read once") {
+  const std::string machine = std::string(COLLCAST_SOURCE_DIR) + "/topologies/dgx-h200.yaml";
+  const std::string rest = " --method estimate --format json";
+  for (const std::string command : {"step", "explain step"}) {
+    const Outcome piped =
+        run_shell("collcast " + command + " llama3-8b-8xh100 --topology -" + rest + " < " + machine, working_folder());
+    const Outcome named =
+        run_shell("collcast " + command + " llama3-8b-8xh100 --topology dgx-h200" + rest, working_folder());
+    INFO(piped.err);
+    REQUIRE(piped.exit == 0);
+    if (command == "step") CHECK(Json::parse(piped.out)["step_s"] == Json::parse(named.out)["step_s"]);
+  }
+  const Outcome plan = run_shell(
+      "collcast plan llama3-8b-8xh100 --topology - --what-if all --simulate 0 --tp 8 "
+      "--format json < " +
+          machine,
+      working_folder());
+  INFO(plan.err);
+  CHECK(plan.exit == 0);
+  const Outcome both = run_shell("collcast step - --topology - < " + machine, working_folder());
+  CHECK(both.exit == 2);
+  CHECK_THAT(both.err, Contains("SCENARIO and --topology are both standard input") && Contains("from a file"));
+  const Outcome empty = run_shell("collcast step llama3-8b-8xh100 --topology - < /dev/null", working_folder());
+  CHECK(empty.exit == 2);
+  CHECK_THAT(empty.err, Contains("standard input is empty") && Contains("--topology - < FILE"));
+  const Outcome wrong = run_shell(
+      "printf 'schema: collcast.topology.v1\nname: mine\nextends: dgx-h100\nnonsense: 1\n' | collcast step "
+      "llama3-8b-8xh100 --topology -",
+      working_folder());
+  CHECK(wrong.exit == 2);
+  CHECK_THAT(wrong.err, Contains("-:4:1: error: unknown key 'nonsense'"));
+}
+
 TEST_CASE("an algorithm of one's own keeps the sizes that are within the clock") {
   const std::string mine =
       std::string("collective all_gather --topology ring --ranks 4 --format json --algorithm msccl:") +

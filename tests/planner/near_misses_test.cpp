@@ -74,3 +74,43 @@ TEST_CASE("a plan that some layout fits has no near miss; where degrees are at f
   REQUIRE(p.near_misses.size() == 1);
   CHECK(p.near_misses[0].kind == NearMissKind::all_values);
 }
+
+TEST_CASE("a near miss of an order that is made for times says that its memory is a bound") {
+  for (const PipelineSchedule schedule :
+       {PipelineSchedule::one_f_one_b, PipelineSchedule::zb_1p, PipelineSchedule::zb_2p}) {
+    int seen = 0;
+    for (const double gigabytes : {2.6, 3.0, 3.4, 4.0, 5.5}) {
+      PlanInputs in = small(static_cast<std::int64_t>(gigabytes * 1e9));
+      in.gpus = 8;
+      in.base.layout.schedule = schedule;
+      in.space.recompute = {Recompute::full};
+      in.space.zero = {0};
+      in.space.pp = {2};
+      for (const NearMiss& miss : planned_by_form(in).near_misses) {
+        ++seen;
+        CHECK(miss.at_most == (schedule != PipelineSchedule::one_f_one_b));
+        for (const PlannedLayout& layout : planned_by_form(changed(in, miss.kind, &miss)).ranked)
+          if (layout.choice == miss.choice) CHECK(layout.memory.peak() <= miss.memory.peak());
+      }
+    }
+    INFO(to_string(schedule));
+    CHECK(seen > 0);
+  }
+}
+
+TEST_CASE("a near miss has the nodes that its GPUs fill, and says where these are more than there are") {
+  PlanInputs in = small(2'600'000'000);
+  in.gpus = 8;
+  in.space.zero = {0};
+  for (const int nodes : {1, 64}) {
+    const PlanResult p = test::planned(in, cluster(nodes));
+    REQUIRE(p.ranked.empty());
+    REQUIRE(!p.near_misses.empty());
+    for (const NearMiss& miss : p.near_misses) {
+      CHECK(miss.nodes == miss.gpus / 8);
+      CHECK(miss.more_nodes == (miss.nodes > nodes));
+    }
+    CHECK(p.near_misses.back().kind == NearMissKind::more_gpus);
+    CHECK(p.near_misses.back().more_nodes == (nodes == 1));
+  }
+}

@@ -162,7 +162,7 @@ training:
   communication: {tp_gather: fp8, tp_reduce: bf16, ep_dispatch: fp8, ep_combine: fp16, parameters: bf16, gradients: bf16, scale_block: 128}
   gradient_compression: {method: ratio, ratio: 4, moved: 8, error_feedback: true}
   delayed_all_reduce: true
-  lora: {rank: 16, target_modules: [linear_qkv, linear_fc2]}
+  lora: {rank: 16, target_modules: [linear_qkv, linear_fc2], base_weights: nf4}
   optimizer: true
   embedding_and_logits: true
 search:

@@ -81,12 +81,12 @@ SCENARIOS["served"] = {
               "tokens_per_s": {"min": "1tokens/s"}},
 }
 
-# Adapters are of dense models alone.
+# Adapters, with weights in 4 bit, which not every training goes with.
 SCENARIOS["adapted"] = {
     "schema": "collcast.scenario.v1", "name": "adapted", "topology": "dgx-a100", "nodes": 1,
     "model": {"layers": 4, "hidden": 512, "heads": 8, "ffn": 2048, "vocab": 1024},
     "batch": {"sequence": 512, "micro_batch": 1, "global_batch": 8},
-    "training": {"lora": {"rank": 16, "target_modules": ["linear_qkv", "linear_proj"]}},
+    "training": {"lora": {"rank": 16, "target_modules": ["linear_qkv", "linear_proj"], "base_weights": "nf4"}},
 }
 
 SCENARIOS["loaded"] = {

@@ -108,8 +108,8 @@ COMMANDS = [
     ("step", "collcast step gpt3-interleaved-64xa100"),
     ("step", "collcast step gpt3-interleaved-64xa100 --what-if own --method estimate"),
     ("step", "collcast step llama3-8b-fsdp-64xh100 --what-if hsdp"),
-    ("step", "collcast step llama3-70b-lora-8xh100 --what-if all-matrices --method estimate"),
-    ("plan", "collcast plan llama3-70b-lora-8xh100 --tp 2 --pp 4 --recompute none --micro-batch 1 --vpp 1 --zero 1 --simulate 0"),
+    ("step", "collcast step llama3-70b-lora-8xh100 --what-if qlora --method estimate"),
+    ("plan", "collcast plan llama3-70b-lora-8xh100 --what-if qlora --tp 2 --pp 4 --recompute none --micro-batch 1 --vpp 1 --zero 1 --simulate 0"),
     ("step", "collcast step llama3-405b-16384xh100 --what-if 8k-fsdp --method estimate"),
     ("step", "collcast step llama3-8b-128k-32xh100 --what-if ulysses"),
     ("plan", "collcast plan llama3-8b-128k-32xh100 --tp 1 --cp 8 --recompute full --zero 3 --simulate 0 "

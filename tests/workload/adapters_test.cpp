@@ -20,9 +20,13 @@ using namespace collcast::workload;
 
 namespace {
 
-StepInputs with_adapters(StepInputs in, int rank = 16, std::vector<AdapterModule> modules = adapter_modules()) {
-  in.options.lora = {rank, std::move(modules)};
+StepInputs with_adapters(StepInputs in, int rank = 16) {
+  in.options.lora.rank = rank;
   return in;
+}
+StepInputs with_adapters(StepInputs in, int rank, std::vector<AdapterModule> modules) {
+  in.options.lora.target_modules = std::move(modules);
+  return with_adapters(std::move(in), rank);
 }
 
 bool is_of_adapter(const Operation& op) { return op.name.find("adapter") != std::string::npos; }
@@ -55,13 +59,13 @@ TEST_CASE("adapters of Llama-3 8B: r (n + m) of each matrix, and as many on the 
   StepInputs in = with_adapters(inputs(m, layout(1, 1, 1), 1024, 1));
   // qkv 4096 -> 6144, projection 4096 -> 4096, up and gate 4096 -> 28672, down 14336 -> 4096
   const double of_layer = 16. * ((4096 + 6144) + (4096 + 4096) + (4096 + 28672) + (14336 + 4096));
-  CHECK(layer_adapters(in).total() == of_layer);
+  CHECK(layer_adapters(in, false).total() == of_layer);
   CHECK(adapter_parameter_count(in) == 32 * of_layer);
   CHECK(trained_parameters(in, 0).total() == 32 * of_layer);
   CHECK(stage_parameters(in, 0).total() == parameter_count(m) + 32 * of_layer);
   for (const int tp : {2, 4, 8}) {
     in.layout.tp = tp;
-    const AdapterParameters part = layer_adapters(in);
+    const AdapterParameters part = layer_adapters(in, false);
     CHECK(tp * part.sharded + part.replicated == of_layer);
     CHECK(adapter_parameter_count(in) == 32 * of_layer);
   }
@@ -95,7 +99,7 @@ TEST_CASE("a layer with adapters is the layer without, less gradients of weights
 TEST_CASE("an adapter's FLOPs are 2 T r (n + m) forward and twice that backward") {
   StepInputs in = inputs(small_model(), layout(1, 1, 1), 1024, 1);
   const double tokens = 1024. * in.batch.micro_batch, rank = 8;
-  for (const AdapterModule module : adapter_modules()) {
+  for (const AdapterModule module : adapter_modules(in.model)) {
     const StepInputs one = with_adapters(in, 8, {module});
     const LayerOperations ops = layer_operations(one);
     const auto of = [&](const std::vector<Operation>& all) {
@@ -104,8 +108,8 @@ TEST_CASE("an adapter's FLOPs are 2 T r (n + m) forward and twice that backward"
         if (is_of_adapter(op)) sum += op.flops.value();
       return sum;
     };
-    const double forward = 2 * tokens * layer_adapters(one).total();
-    CHECK(layer_adapters(one).total() / rank == std::floor(layer_adapters(one).total() / rank));
+    const double forward = 2 * tokens * layer_adapters(one, false).total();
+    CHECK(layer_adapters(one, false).total() / rank == std::floor(layer_adapters(one, false).total() / rank));
     CHECK(of(ops.forward) == Approx(forward));
     CHECK(of(ops.backward) == Approx(2 * forward));
     const FlopTerms flops = flop_terms(one);
@@ -128,7 +132,7 @@ TEST_CASE("weights are held by all, gradients and optimizer of adapters alone") 
     StepInputs in = with_adapters(inputs(small_model(), layout(2, 2, 4), 1024, 8));
     in.options.zero = zero;
     for (int stage = 0; stage < 2; ++stage) {
-      const double trained = 4 * layer_adapters(in).total(), all = stage_parameters(in, stage).total();
+      const double trained = 4 * layer_adapters(in, false).total(), all = stage_parameters(in, stage).total();
       const MemoryTerms terms = memory_terms(in, stage);
       CHECK(terms.weights() == 2 * all / (zero == 3 ? 4 : 1));
       CHECK(terms.gradients() == 4 * trained / (zero >= 2 ? 4 : 1));
@@ -149,7 +153,7 @@ TEST_CASE("what is kept for gradients of weights is kept for adapters alone") {
   CHECK(kept({AdapterModule::linear_qkv}) - kept({AdapterModule::linear_proj}) == w * T * h);
   CHECK(kept({AdapterModule::linear_fc1}) - kept({AdapterModule::linear_proj}) == w * T * h);
   CHECK(kept({AdapterModule::linear_fc2}) - kept({AdapterModule::linear_proj}) == w * T * f);
-  CHECK(kept(adapter_modules()) - whole == w * T * 4 * 16);
+  CHECK(kept(adapter_modules(in.model)) - whole == w * T * 4 * 16);
 }
 
 TEST_CASE("replicas exchange adapters' gradients, and with ZeRO-1 their weights, and no others'") {
@@ -159,7 +163,7 @@ TEST_CASE("replicas exchange adapters' gradients, and with ZeRO-1 their weights,
     in.options.zero = 1;
     in.options.bucket = Bytes(1'000'000'000);
     const StepResult r = forecast(in, four_nodes(), Method::estimate);
-    const double trained = 4 * layer_adapters(in).total();
+    const double trained = 4 * layer_adapters(in, false).total();
     int seen = 0;
     for (const CollectiveCost& c : r.collectives) {
       if (c.dimension != Dimension::dp) continue;
@@ -188,7 +192,7 @@ TEST_CASE(
     if (in.layout.schedule == PipelineSchedule::interleaved) in.layout.vpp = 2;
     in.options.overlap_tp = static_cast<TpOverlap>(dice(3));
     std::vector<AdapterModule> modules;
-    for (const AdapterModule module : adapter_modules())
+    for (const AdapterModule module : adapter_modules(in.model))
       if (dice(2) == 0) modules.push_back(module);
     if (modules.empty()) modules.push_back(AdapterModule::linear_proj);
     const StepInputs frozen = with_adapters(in, 1, modules);
@@ -258,7 +262,7 @@ TEST_CASE("what is computed once more has its adapters, in kernels and in FLOPs"
   double again = 0;
   for (const Operation& op : layer_operations(frozen).recompute)
     if (is_of_adapter(op)) again += op.flops.value();
-  CHECK(again == Approx(2 * 1024. * in.batch.micro_batch * layer_adapters(frozen).total()));
+  CHECK(again == Approx(2 * 1024. * in.batch.micro_batch * layer_adapters(frozen, false).total()));
   CHECK(flop_terms(frozen).recomputed - flop_terms(in).recomputed ==
         Approx(in.model.layers * again / in.batch.micro_batch));
   // A part of a matrix with an adapter is refused, without one it is not.
@@ -286,11 +290,9 @@ TEST_CASE("what adapters do not go with is refused, each with its reason") {
   CHECK_THAT(refused(in), Catch::Contains("nothing would be trained"));
   in = with_adapters(small_step(1, 1, 1), 16, {AdapterModule::linear_qkv, AdapterModule::linear_qkv});
   CHECK_THAT(refused(in), Catch::Contains("linear_qkv twice"));
-  in = with_adapters(small_step(1, 1, 1));
-  in.model.experts.count = 8;
-  in.model.experts.top_k = 2;
-  in.model.experts.ffn = 512;
-  CHECK_THAT(refused(in), Catch::Contains("adapters of a model with experts"));
+  in = with_adapters(small_step(1, 1, 1), 16, {AdapterModule::linear_kv_up_proj});
+  CHECK_THAT(refused(in), Catch::Contains("linear_kv_up_proj: the model's layers have linear_qkv, linear_proj, "
+                                          "linear_fc1 and linear_fc2"));
   in = with_adapters(small_step(1, 1, 2));
   in.options.compression.method = CompressionMethod::powersgd;
   CHECK_THAT(refused(in), Catch::Contains("of a low rank already"));

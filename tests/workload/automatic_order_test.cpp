@@ -304,6 +304,7 @@ TEST_CASE(
             held.waiting += t.weights ? -1 : t.backward ? 1 : 0;
             now.first_in_flight = now.last_in_flight = held.in_flight;
             now.last_waiting = held.waiting;
+            now.ends_backward = t.backward && !t.weights;
             most = std::max(most, now.activations() + now.loss_or_recomputed());
           }
           CHECK(most.value() <= (terms.activations() + terms.loss_or_recomputed()).value() * (1 + 1e-9));

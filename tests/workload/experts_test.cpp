@@ -24,34 +24,6 @@ using namespace collcast::workload;
 
 namespace {
 
-/// 8 layers of 8 experts, 2 for each token.
-TransformerConfig small_experts() {
-  TransformerConfig m = small_model();
-  m.experts = {8, 2, 1024};
-  return m;
-}
-
-/// With latent attention, shared experts, and the first 2 layers without experts.
-TransformerConfig small_deepseek() {
-  TransformerConfig m = small_experts();
-  m.experts.shared_ffn = 512;
-  m.experts.dense_layers = 2;
-  m.latent = {384, 128, 64, 32, 64};
-  m.kv_heads = m.heads;
-  m.head_dim = 96;
-  return m;
-}
-
-/// 2 x 2048 tokens in Megatron's order.
-StepInputs spread(TransformerConfig model, int ep, int tp = 1, int dp = 4, int etp = 0) {
-  StepInputs in = inputs(std::move(model), layout(tp, 1, dp), 2048, 2);
-  in.layout.order = RankOrder::tp_cp_ep_dp_pp;
-  in.layout.ep = ep;
-  in.layout.etp = etp;
-  in.layout.sequence_parallel = tp > 1;
-  return in;
-}
-
 const CollectiveCost* find_cost(const StagePlan& stage, const std::string& name) {
   for (const CollectiveCost& c : stage.collectives)
     if (c.name == name) return &c;

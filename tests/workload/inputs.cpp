@@ -55,6 +55,22 @@ TransformerConfig gpt_175b() { return gpt("gpt-175b", 96, 12288, 96); }
 TransformerConfig llama_70b(int layers) { return llama("llama-70b", layers, 8192, 64, 8, 28672, 128256); }
 TransformerConfig small_model() { return llama("small", 8, 1024, 16, 8, 4096, 32000); }
 
+TransformerConfig small_experts() {
+  TransformerConfig m = small_model();
+  m.experts = {8, 2, 1024};
+  return m;
+}
+
+TransformerConfig small_deepseek() {
+  TransformerConfig m = small_experts();
+  m.experts.shared_ffn = 512;
+  m.experts.dense_layers = 2;
+  m.latent = {384, 128, 64, 32, 64};
+  m.kv_heads = m.heads;
+  m.head_dim = 96;
+  return m;
+}
+
 GpuSpec round_gpu() {
   GpuSpec gpu;
   gpu.model = "round";
@@ -91,6 +107,15 @@ ParallelLayout layout(int tp, int pp, int dp) {
   l.pp = pp;
   l.dp = dp;
   return l;
+}
+
+StepInputs spread(TransformerConfig model, int ep, int tp, int dp, int etp) {
+  StepInputs in = inputs(std::move(model), layout(tp, 1, dp), 2048, 2);
+  in.layout.order = RankOrder::tp_cp_ep_dp_pp;
+  in.layout.ep = ep;
+  in.layout.etp = etp;
+  in.layout.sequence_parallel = tp > 1;
+  return in;
 }
 
 StepInputs small_step(int tp, int pp, int dp, int micro_batches) {

@@ -18,6 +18,10 @@ TransformerConfig gpt_175b();
 TransformerConfig llama_70b(int layers);
 /// 8 layers of GQA and gated MLP, small enough for many steps a second.
 TransformerConfig small_model();
+/// The same with 8 experts, 2 of them for each token.
+TransformerConfig small_experts();
+/// With latent attention, shared experts, and the first 2 layers without experts.
+TransformerConfig small_deepseek();
 
 /// 100 TFLOP/s in every format, 1 TB/s, 80 GB.
 GpuSpec round_gpu();
@@ -28,6 +32,9 @@ KernelModel ideal_kernels();
 StepInputs inputs(TransformerConfig model, ParallelLayout layout, int sequence, int micro_batches);
 /// tp x pp x dp in tp-pp-dp order.
 ParallelLayout layout(int tp, int pp, int dp);
+
+/// 2 x 2048 tokens in Megatron's order.
+StepInputs spread(TransformerConfig model, int ep, int tp = 1, int dp = 4, int etp = 0);
 
 /// 1024 tokens of small_model on tp x pp x dp.
 StepInputs small_step(int tp, int pp, int dp, int micro_batches = 8);

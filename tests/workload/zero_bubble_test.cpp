@@ -166,3 +166,55 @@ TEST_CASE("H1 holds p - i micro-batches and the inputs of i, H2 twice as many") 
   const double sbh = 2048.0 * 2 * 6144;
   CHECK(memory_terms(gpt, 0).layer.weights.value() == Approx(32 * sbh));
 }
+
+TEST_CASE("zero bubble with full recomputation: at the end of a backward nothing of its layer counts twice") {
+  // A layer a stage and one micro-batch: forward, backward, weights.
+  StepInputs in = inputs(small_model(), layout(1, 2, 1), 1024, 1);
+  in.model.layers = 2;
+  in.options.embedding_and_logits = false;
+  in.layout.schedule = PipelineSchedule::zb_h1;
+  in.options.recompute = Recompute::full;
+  const double T = 2048, h = 1024, q = 1024, k = 512, f = 4096, w = 2;
+  const MemoryTerms terms = memory_terms(in, 1);
+  REQUIRE(terms.ends_backward);
+  REQUIRE(terms.waiting == 1);
+  // Input and output of both norms; queries, keys, values and the core's output; up, gate and what they give; and for
+  // the weights the gradients of what each matrix gives.
+  const double layer = w * T * (4 * h + (2 * q + 2 * k) + 3 * f) + 4 * T * 16;
+  const double gradients = w * T * ((q + 2 * k) + h + 2 * f + h);
+  CHECK((terms.activations() + terms.brought_back()).value() == layer + gradients);
+}
+
+TEST_CASE("zero bubble with full recomputation: of a layer what waits and what came back are no less than either") {
+  TransformerConfig experts = small_deepseek();
+  experts.experts.dense_layers = 0;
+  for (const TransformerConfig& model : {small_model(), small_experts(), experts})
+    for (const int tp : {1, 2})
+      for (const int rank : {0, 16})
+        for (const PipelineSchedule schedule :
+             {PipelineSchedule::zb_h1, PipelineSchedule::zb_h2, PipelineSchedule::zb_v}) {
+          StepInputs in = inputs(model, layout(tp, 2, 1), 1024, 8);
+          in.layout.schedule = schedule;
+          in.layout.sequence_parallel = tp > 1;
+          in.options.recompute = Recompute::full;
+          in.options.lora.rank = rank;
+          for (const int stage : {0, 1}) {
+            CAPTURE(tp, rank, to_string(schedule), stage);
+            const MemoryTerms terms = memory_terms(in, stage);
+            const Volume waits = (model.experts.count > 0 ? terms.expert_layer : terms.layer).weights;
+            const Volume all = waits + terms.recomputed_beside_weights;
+            CHECK(terms.recomputed_beside_weights < terms.recomputed);
+            CHECK(all >= terms.recomputed);
+            CHECK(all > waits);
+            // One layer's inputs less than if they were counted twice, and no other figure.
+            MemoryTerms twice = terms;
+            twice.ends_backward = false;
+            const double less = (twice.buffers_of_backward() - terms.buffers_of_backward()).value();
+            CHECK(less >= 0);
+            CHECK(less <= (terms.recomputed - terms.recomputed_beside_weights).value() * (1 + 1e-12));
+            CHECK(twice.activations() == terms.activations());
+          }
+          in.options.recompute = Recompute::none;
+          CHECK(memory_terms(in, 0).brought_back() == Volume{});
+        }
+}

@@ -98,6 +98,7 @@ struct PlannedLayout {
 struct SmallestRejected {
   LayoutChoice choice;
   MemoryUse memory;
+  bool at_most = false;  ///< memory is a bound: of an order that is made for times, which nobody has asked for
 };
 
 /// The layout that fits the memory and breaks the limits by the least: `excess` times the worst of them.
@@ -117,8 +118,11 @@ std::string_view to_string(NearMissKind);
 struct NearMiss {
   NearMissKind kind;
   int gpus = 0;
+  int nodes = 0;            ///< that so many GPUs fill
+  bool more_nodes = false;  ///< than the plan's machine has
   LayoutChoice choice;
   MemoryUse memory;
+  bool at_most = false;  ///< as of SmallestRejected
 };
 
 struct Rejection {

@@ -291,17 +291,38 @@ struct GradientCompression {
 };
 
 /// Matrices of a layer that low-rank adapters can be beside, by Megatron-Core's names: queries, keys and values
-/// together; the projection; the MLP's up (and gate), and its down.
-enum class AdapterModule { linear_qkv, linear_proj, linear_fc1, linear_fc2 };
+/// together; in their place with latent attention queries (from the hidden states, or down and up), and keys and values
+/// down and up; the projection; up (and gate) of the MLP, of each expert and of the shared ones, and their down.
+enum class AdapterModule {
+  linear_qkv,
+  linear_q_proj,
+  linear_q_down_proj,
+  linear_q_up_proj,
+  linear_kv_down_proj,
+  linear_kv_up_proj,
+  linear_proj,
+  linear_fc1,
+  linear_fc2
+};
 std::string_view to_string(AdapterModule);
-/// All of them, in this order.
+/// All of them, in this order, and those that a model's layers have.
 std::vector<AdapterModule> adapter_modules();
+std::vector<AdapterModule> adapter_modules(const TransformerConfig&);
+
+/// How frozen weights are kept: as the step computes with them; or the matrices of its layers as QLoRA has them
+/// (Dettmers et al. 2023, arXiv 2305.14314), which every pass brings back to 16 bit before its product.
+enum class BaseWeights { as_computed, nf4 };
+std::string_view to_string(BaseWeights);
 
 /// LoRA (Hu et al. 2021): beside each named matrix of every layer two of a low rank, which are trained in the place of
 /// the model's weights. Formulas: src/workload/adapters.hpp.
 struct LowRankAdapters {
-  int rank = 0;  ///< 0: none, and the model's weights are trained
-  std::vector<AdapterModule> target_modules = adapter_modules();
+  int rank = 0;                                                   ///< 0: none, and the model's weights are trained
+  std::optional<std::vector<AdapterModule>> target_modules = {};  ///< nothing: all that the layers have
+  BaseWeights base_weights = BaseWeights::as_computed;
+  std::vector<AdapterModule> targets(const TransformerConfig& model) const {
+    return target_modules ? *target_modules : adapter_modules(model);
+  }
 };
 
 /// Of gradients, where no other size is asked for: as large as a usual model's need it, and larger where those of a

@@ -9,6 +9,7 @@
 
 #include <compare>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "collcast/evaluate/evaluate.hpp"
@@ -53,6 +54,8 @@ inline constexpr int most_stage_chunks = 8;
 /// A step whose fullest rank would need more memory than bytes are counted to, 1 EiB; the other limits of sizes do not
 /// keep their product below that. `inputs` has passed check_step, `origins` as there.
 Diagnostics check_memory(const StepInputs& inputs, const Origins& origins);
+/// peak_memory of what check_memory accepts, of the rest nothing: both of a layout at the price of one.
+std::optional<MemoryUse> countable_peak_memory(const StepInputs& inputs, int gpus_per_node);
 
 /// What a step of this length achieves.
 struct StepRates {

@@ -24,31 +24,41 @@ struct LayerParameters {                              ///< of one layer on one r
   double sharded() const { return attention + mlp + sharded_biases; }
   double replicated() const { return norms + replicated_biases + latent + router; }
   double total() const { return sharded() + replicated() + experts; }
+  double matrices() const { return attention + latent + mlp + experts; }  ///< with the norms of the small ranks
+};
+struct AdapterParameters {  ///< of the low-rank adapters of one layer on one rank
+  double sharded = 0;       ///< 1/TP of the layer's
+  double replicated = 0;    ///< the same on every TP rank
+  double experts = 0;       ///< of the experts that tokens are sent to, that this rank has
+  double total() const { return sharded + replicated + experts; }
 };
 struct ParameterTerms {                  ///< held by one rank of a stage
   double layers = 0, expert_layers = 0;  ///< of the stage, with an MLP and with experts
   LayerParameters layer, expert_layer;
-  double embedding = 0, output = 0;      ///< 1/TP of the padded vocabulary; first and last stage
-  double positions = 0, final_norm = 0;  ///< the same on every TP rank
-  double adapters_sharded = 0;           ///< of a layer: of its low-rank adapters 1/TP,
-  double adapters_replicated = 0;        ///< and what of them is the same on every TP rank
-  bool frozen = false;                   ///< adapters alone are trained
+  AdapterParameters layer_adapters, expert_layer_adapters;  ///< beside each
+  double embedding = 0, output = 0;                         ///< 1/TP of the padded vocabulary; first and last stage
+  double positions = 0, final_norm = 0;                     ///< the same on every TP rank
+  bool frozen = false;                                      ///< adapters alone are trained
   double all_layers() const { return layers + expert_layers; }
   double sharded() const {
-    return layers * (layer.sharded() + adapters_sharded) + expert_layers * expert_layer.sharded() + embedding + output;
+    return layers * (layer.sharded() + layer_adapters.sharded) +
+           expert_layers * (expert_layer.sharded() + expert_layer_adapters.sharded) + embedding + output;
   }
   double replicated() const {
-    return layers * (layer.replicated() + adapters_replicated) + expert_layers * expert_layer.replicated() + positions +
-           final_norm;
+    return layers * (layer.replicated() + layer_adapters.replicated) +
+           expert_layers * (expert_layer.replicated() + expert_layer_adapters.replicated) + positions + final_norm;
   }
-  double experts() const { return expert_layers * expert_layer.experts; }
+  double experts() const { return expert_layers * (expert_layer.experts + expert_layer_adapters.experts); }
   double total() const { return sharded() + replicated() + experts(); }
   /// Of the embedding and the head.
   double ends() const { return embedding + output + positions + final_norm; }
   double trained_ends() const { return frozen ? 0 : ends(); }
-  double adapters() const { return layers * (adapters_sharded + adapters_replicated); }
-  /// That have gradients and an optimizer.
+  double adapters() const { return layers * layer_adapters.total() + expert_layers * expert_layer_adapters.total(); }
+  /// That have gradients and an optimizer, and of these the experts'.
   double trained() const { return frozen ? adapters() : total(); }
+  /// Matrices of the layers, which can be kept in fewer bits where they are frozen; without the router's.
+  double base_matrices() const { return layers * layer.matrices() + expert_layers * expert_layer.matrices(); }
+  double trained_experts() const { return frozen ? expert_layers * expert_layer_adapters.experts : experts(); }
 };
 ParameterTerms parameter_terms(const StepInputs&, int stage);
 /// Of the low-rank adapters of the whole model, replicas not counted.
@@ -57,13 +67,14 @@ double adapter_parameter_count(const StepInputs&);
 struct KeptTensors {  ///< of one layer, which of its parts are kept until the backward
   int norms = 0;      ///< of the inputs and outputs of its norms
   bool query = true, key = true, value = true;
-  int mlp = 0;             ///< of what the activation function reads and writes: of the MLP, or the shared experts
-  int experts = 0;         ///< the same of the experts
-  bool dispatched = true;  ///< the experts' rows and the router's probabilities
+  int mlp = 0;              ///< of what the activation function reads and writes: of the MLP, or the shared experts
+  int experts = 0;          ///< the same of the experts
+  bool dispatched = true;   ///< the experts' rows and the router's probabilities
+  bool expert_rows = true;  ///< of these, the rows that came to the experts
   bool core = true;
 };
 /// Of a layer of which all is kept, and as TrainingOptions::recompute_modules says.
-KeptTensors all_tensors(const StepInputs&);
+KeptTensors all_tensors(const StepInputs&, bool with_experts);
 KeptTensors kept_tensors(const StepInputs&, bool with_experts);
 
 struct ActivationTerms {  ///< of one layer and micro-batch
@@ -79,10 +90,12 @@ struct MemoryTerms {  ///< of one rank of a stage
   int stage = 0;
   ParameterTerms parameters;
   double weight_bytes = 0, gradient_bytes = 0, optimizer_bytes = 0;  ///< per parameter
+  double base_bytes = 0;  ///< per parameter of the layers' matrices: fewer where they are kept quantised
   int weight_shares = 1, gradient_shares = 1, optimizer_shares = 1;  ///< ranks that each is split over with ZeRO
   int zero = 0;
   double apart = 0;                                 ///< of the parameters those of experts that go their own way,
-  int expert_shares = 1;                            ///< which are split over so many ranks
+  double trained_apart = 0;                         ///< of these what is trained,
+  int expert_shares = 1;                            ///< and both are split over so many ranks
   double tokens = 0, rows = 0;                      ///< of a micro-batch: T, and T' of norms and residuals
   ActivationTerms layer, expert_layer;              ///< kept
   ActivationTerms whole_layer, whole_expert_layer;  ///< of layers that are left out of recomputation
@@ -103,21 +116,29 @@ struct MemoryTerms {  ///< of one rank of a stage
   Volume head_weights{};    ///< zero bubble: the head's input and the logits' gradient, which wait likewise
   Volume probabilities{};   ///< of the loss, per micro-batch; last stage
   Volume recomputed{};      ///< of the one layer that is being recomputed
-  Volume logits{};          ///< of the one micro-batch at the loss
-  Volume shifted{};         ///< the same less their largest, in fp32: of a loss that runs kernel by kernel
-  Volume gathered{};        ///< weights that are whole for a time, with ZeRO-3
-  Volume unreduced{};       ///< gradients before they are split, with ZeRO-2 and 3
-  bool sums_whole = false;  ///< these are there from one micro-batch to the next
-  double copied = 0;        ///< bytes of the optimizer's fp32 copies of 16-bit gradients, of the rank's part
-  Volume stale{};           ///< gradients of the step before, on their way to the other replicas
-  Volume error_feedback{};  ///< what compression lost of them
-  Volume low_rank{};        ///< PowerSGD's P and Q
+  Volume recomputed_beside_weights{};  ///< the same without what its weight gradients wait for, which is counted there
+  bool ends_backward = false;          ///< zero bubble: a stage holds most at the end of a backward, whose weights wait
+  Volume logits{};                     ///< of the one micro-batch at the loss
+  Volume shifted{};                    ///< the same less their largest, in fp32: of a loss that runs kernel by kernel
+  Volume gathered{};                   ///< weights that are whole for a time, with ZeRO-3
+  Volume dequantised{};                ///< the largest matrix that is kept quantised, as the pass through it reads it
+  Volume unreduced{};                  ///< gradients before they are split, with ZeRO-2 and 3
+  bool sums_whole = false;             ///< these are there from one micro-batch to the next
+  double copied = 0;                   ///< bytes of the optimizer's fp32 copies of 16-bit gradients, of the rank's part
+  Volume stale{};                      ///< gradients of the step before, on their way to the other replicas
+  Volume error_feedback{};             ///< what compression lost of them
+  Volume low_rank{};                   ///< PowerSGD's P and Q
   /// Bytes of the rank's part of the weights, the gradients, the optimizer.
-  double weights() const { return state(weight_bytes, parameters.total(), weight_shares, zero >= 3); }
-  double gradients() const { return state(gradient_bytes, parameters.trained(), gradient_shares, zero >= 2); }
-  double optimizer() const { return state(optimizer_bytes, parameters.trained(), optimizer_shares, zero >= 1); }
-  double state(double each, double of, int shares, bool split) const {
-    return each * (of - apart) / shares + each * apart / (split ? expert_shares : 1);
+  double weights() const {
+    return weight_bytes * (parameters.total() - apart) / weight_shares +
+           weight_bytes * apart / (zero >= 3 ? expert_shares : 1) +
+           (base_bytes - weight_bytes) * parameters.base_matrices();
+  }
+  double gradients() const { return trained(gradient_bytes, gradient_shares, zero >= 2); }
+  double optimizer() const { return trained(optimizer_bytes, optimizer_shares, zero >= 1); }
+  /// So many bytes of each parameter that is trained.
+  double trained(double each, int shares, bool split) const {
+    return each * (parameters.trained() - trained_apart) / shares + each * trained_apart / (split ? expert_shares : 1);
   }
   Volume activations() const {
     Volume sum = embedding_mask * first_in_flight + final_norm * last_in_flight + head_weights * last_waiting +
@@ -132,12 +153,14 @@ struct MemoryTerms {  ///< of one rank of a stage
   }
   /// Of the micro-batch at the loss, where a forward of the model's last chunk is held.
   Volume loss() const { return last_in_flight > 0 ? logits + probabilities + shifted : Volume{}; }
+  /// Of the layer that is being recomputed, beside what is held.
+  Volume brought_back() const { return ends_backward ? recomputed_beside_weights : recomputed; }
   /// What a backward has at once: the loss is over when a layer is recomputed.
-  Volume loss_or_recomputed() const { return std::max(loss(), recomputed); }
+  Volume loss_or_recomputed() const { return std::max(loss(), brought_back()); }
   Volume gradient_copies() const { return stale + error_feedback + low_rank; }
   /// Beside state and, but for the last, activations: at the end of a forward, in a backward, at the optimizer's step.
-  Volume buffers_of_forward() const { return loss() + gathered + (sums_whole ? unreduced : Volume{}); }
-  Volume buffers_of_backward() const { return loss_or_recomputed() + gathered + unreduced; }
+  Volume buffers_of_forward() const { return loss() + gathered + dequantised + (sums_whole ? unreduced : Volume{}); }
+  Volume buffers_of_backward() const { return loss_or_recomputed() + gathered + dequantised + unreduced; }
   Volume buffers_of_optimizer() const { return Volume(copied); }
 };
 /// `made`: the orders of a schedule that is made for times, once they are known; before, the most that such may hold.

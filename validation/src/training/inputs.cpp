@@ -147,7 +147,7 @@ class Reading {
   /// 32), in NeMo 2's recipes in performance mode and in Megatron-Bridge's (scripts/performance/configs: linear_qkv).
   void lora() {
     const bool nemo1 = row_.framework == "NeMo 24.07";
-    out_.inputs.options.lora = {nemo1 ? 32 : 16, {AdapterModule::linear_qkv}};
+    out_.inputs.options.lora = {nemo1 ? 32 : 16, std::vector{AdapterModule::linear_qkv}};
     assume(fmt::format("LoRA of rank {} beside linear_qkv, as its recipes have it", nemo1 ? 32 : 16));
   }
 

@@ -113,7 +113,7 @@ double of_nanotron(const StepInputs& in, const MemoryTerms& terms) {
   const double width = terms.weight_bytes * terms.tokens * in.model.ffn / in.layout.tp;
   const bool kept = in.model.gated_mlp && in.options.recompute != Recompute::full;
   return (kept ? width * terms.parameters.layers / terms.chunks * terms.in_flight : 0) +
-         (std::max(terms.loss() + terms.probabilities, terms.recomputed) - terms.loss_or_recomputed()).value();
+         (std::max(terms.loss() + terms.probabilities, terms.brought_back()) - terms.loss_or_recomputed()).value();
 }
 
 double of_internevo(const MemoryTerms& terms) {
@@ -132,7 +132,7 @@ double of_megatron(const StepInputs& in, const MemoryTerms& terms) {
     backward += terms.weight_bytes * (scores + matrix);
   }
   // The loss is over when that backward begins, and what recomputation brought back of the layer is there.
-  return std::max(terms.recomputed.value() + backward - terms.loss_or_recomputed().value(), 0.0);
+  return std::max(terms.brought_back().value() + backward - terms.loss_or_recomputed().value(), 0.0);
 }
 
 double framework_bytes(const TrainingStep& step, const MemoryTerms& terms) {
@@ -154,7 +154,7 @@ MemoryUse of_stage(const TrainingStep& step, int stage, int gpus_per_node, const
   // What frameworks allocate beside is of a backward, and of the steps that follow at once.
   Volume buffers = terms.buffers_of_backward();
   if (step.framework == Framework::llm_foundry)
-    buffers = std::max(2 * terms.logits, terms.recomputed) + terms.gathered + terms.unreduced;
+    buffers = std::max(2 * terms.logits, terms.brought_back()) + terms.gathered + terms.unreduced;
   out.activations = whole_bytes(terms.activations().value());
   out.buffers = whole_bytes(buffers.value());
   out.by_moment = {};
