@@ -113,11 +113,12 @@ struct Scenario {
 
 struct ScenarioOptions {
   SearchPath search;
-  std::string what_if;                  ///< variant to apply; empty: the base
-  std::optional<std::string> topology;  ///< --topology instead of the file's
-  std::optional<std::string> machine;   ///< what that is where it is no file's name: the text of one, called `topology`
-  std::vector<Override> overrides;      ///< paths beginning with "topology." go to the topology
+  std::string what_if;                   ///< variant to apply; empty: the base
+  std::optional<std::string> topology;   ///< --topology instead of the file's
+  std::vector<Override> overrides;       ///< paths beginning with "topology." go to the topology
   std::vector<std::string> faults = {};  ///< of --fault, added to the file's
+  /// What `topology` is where it is no file's name: the text of one, called so.
+  std::optional<std::string> machine = {};
 };
 Result<Scenario> parse_scenario(std::string_view text, std::string_view file_name, const ScenarioOptions& = {});
 Result<Scenario> load_scenario(const std::string& name_or_file, const ScenarioOptions& = {});
