@@ -42,7 +42,7 @@ Section layer_kernels(const StepInputs& in, const ServingPhase& phase, const Pas
         "with the shortest context, {} kept tokens; servers replay a token's kernels from a graph: of products in fp8 "
         "and "
         "fp4 the overhead is bf16's, and less than twice 32 rows have the measured ratio of more (docs/steps.md)",
-        in.serving->prompt_tokens)));
+        in.serving->mean_prompt_tokens())));
   Seconds kernels{};
   std::vector<std::string> times;
   for (const Operation& op : phase.operations) {
@@ -109,11 +109,11 @@ Term longer_term(std::string name, const ContextLayers& layers, const LongerCont
 
 /// By how much attention over the kept keys takes longer than behind the prompts, mean over tokens.
 void add_longer_attention(Section& out, const StepInputs& in, const TokenTerms& t) {
-  const int last = in.serving->prompt_tokens + in.serving->output_tokens - 2;
+  const int last = in.serving->mean_prompt_tokens() + in.serving->mean_output_tokens() - 2;
   const auto add = [&](const char* name, Seconds mean) {
     out.terms.push_back({name,
                          fmt::format("mean over c = {} ... {} of attention(c) - attention({})",
-                                     in.serving->prompt_tokens, last, in.serving->prompt_tokens),
+                                     in.serving->mean_prompt_tokens(), last, in.serving->mean_prompt_tokens()),
                          {},
                          mean.count(),
                          "s",
@@ -437,12 +437,13 @@ Section ttft_section(const StepReport& report) {
   } else if (s.load) {
     const PromptShares share = prompt_shares(s);
     const Seconds token = served.decode.pass.time();
-    out.terms.push_back({"prompts waited for",
-                         {},
-                         {},
-                         share.in_ttft,
-                         "",
-                         "its own among them, as shares of a whole one: mean over the requests of the run"});
+    out.terms.push_back(
+        {"prompts waited for",
+         {},
+         {},
+         share.in_ttft,
+         "",
+         "its own among them, counted in prompts of the mean length: mean over the requests of the run"});
     out.terms.push_back(
         {"tokens waited for", {}, {}, share.tokens_in_ttft, "", "passes with a token of all in them: the same"});
     out.terms.push_back({"TTFT", "prompts waited for x prompt + tokens waited for x token",
@@ -456,7 +457,7 @@ Section ttft_section(const StepReport& report) {
          fmt::format("(1 + ({} - 1) / (2 x {})) x {}", s.batch, s.output_tokens - 1, precise(prompt)),
          served.prefill.time().count(), "s",
          "C requests in flight, each in K iterations: half of those that enter at its turn come before it"});
-    out.text.push_back(remark("the shares are those of the prompts that a request waits for"));
+    out.text.push_back(remark("shares are those of the prompts that a request waits for"));
   }
   add_shares(out, served.prefill, "TTFT");
   return out;
@@ -478,17 +479,17 @@ Section tpot_section(const StepReport& report) {
                          {},
                          share.in_tpot,
                          "",
-                         "of others, as shares of a whole one: mean over the requests of the run"});
+                         "of others, counted in prompts of the mean length: mean over the requests of the run"});
     out.terms.push_back({"TPOT", "token + prompts between two tokens x prompt",
                          fmt::format("{} + {} x {}", precise(token), exact(share.in_tpot), precise(prompt)),
                          served.decode.time().count(), "s", "every pass has a token of each running request in it"});
-    out.text.push_back(remark("the shares have those of the prompts between two tokens in them"));
+    out.text.push_back(remark("shares count the waiting for others' prompts, too"));
   } else {
     out.terms.push_back({"TPOT", "token + (C - 1) (1 - 1 / (2 K)) / K x prompt",
                          fmt::format("{0} + ({1} - 1) x (1 - 1 / (2 x {2})) / {2} x {3}", precise(token), s.batch,
                                      s.output_tokens - 1, precise(prompt)),
                          served.decode.time().count(), "s", "the prompts of all others fall between its tokens"});
-    out.text.push_back(remark("the shares have those of the prompts between two tokens in them"));
+    out.text.push_back(remark("shares count the waiting for others' prompts, too"));
   }
   add_shares(out, served.decode, "TPOT");
   return out;
@@ -507,12 +508,24 @@ Section rates_of_server(const StepReport& report) {
        fmt::format("{} + ({} - 1) x {}", precise(served.prefill.time()), s.output_tokens, precise(tpot)),
        r.step.count(), "s", s.is_continuous() ? "of one request" : "of the batch"});
   if (served.load) {
-    out.terms.push_back({"the whole run", {}, {}, served.load->duration.count(), "s", "until the last token of all"});
+    const LoadRun run = run_load(s);
+    const double prompts = static_cast<double>(run.all.prompt_tokens) / s.mean_prompt_tokens();
     out.terms.push_back(
-        {"tokens/s", "DP x output tokens of the run / the whole run",
-         fmt::format("{} x {} / {}", in.layout.dp, exact(static_cast<double>(run_load(s).output_tokens)),
-                     precise(served.load->duration)),
-         served.tokens_per_s, "", "of all replicas"});
+        {"prompts of the run", {}, {}, prompts, "", "of all requests, counted in prompts of the mean length"});
+    out.terms.push_back({"passes of tokens",
+                         {},
+                         {},
+                         static_cast<double>(run.all.token_passes),
+                         "",
+                         "with a token of each running request in them"});
+    out.terms.push_back({"the whole run", "prompts of the run x prompt + passes of tokens x token",
+                         fmt::format("{} x {} + {} x {}", exact(prompts), precise(served.prefill.pass.time()),
+                                     run.all.token_passes, precise(served.decode.pass.time())),
+                         served.load->duration.count(), "s", "until the last token of all"});
+    out.terms.push_back({"tokens/s", "DP x output tokens of the run / the whole run",
+                         fmt::format("{} x {} / {}", in.layout.dp, exact(static_cast<double>(run.output_tokens)),
+                                     precise(served.load->duration)),
+                         served.tokens_per_s, "", "of all replicas"});
     out.terms.push_back({"tokens/s per GPU", "tokens/s / GPUs",
                          fmt::format("{} / {}", exact(served.tokens_per_s), in.layout.world()), r.tokens_per_s_per_gpu,
                          "", "over the run"});

@@ -89,8 +89,11 @@ void add_activations(Section& out, const StepInputs& in, const ServingMemoryTerm
     formula = fmt::format("rows of the experts (h + {}e / expert TP)", gated);
     of_rows = fmt::format("({} x {})", exact(pass.expert_rows), exact(pass.expert_width));
   }
-  out.terms.push_back({"widest place of a layer", formula, of_rows, pass.widest(), "",
-                       fmt::format("elements of the {} of a micro-batch, T = {}", name_of(t, pass), exact(pass.rows))});
+  out.terms.push_back(
+      {"widest place of a layer", formula, of_rows, pass.widest(), "",
+       in.serving->load && &pass == &t.prompts
+           ? fmt::format("elements of the prompts of a fullest pass, T = {}", exact(pass.rows))
+           : fmt::format("elements of the {} of a micro-batch, T = {}", name_of(t, pass), exact(pass.rows))});
   out.terms.push_back({"activations", "w (2 T h + widest place)",
                        fmt::format("{} x (2 x {} x {} + {})", exact(pass.element_bytes), exact(pass.rows),
                                    exact(pass.hidden), exact(pass.widest())),

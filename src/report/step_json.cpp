@@ -130,8 +130,6 @@ void add_training(Json& out, const StepInputs& in) {
   }
 }
 
-}  // namespace
-
 /// What nobody said as it is taken.
 Json load_json(const Serving& s) {
   return {{"concurrency", s.clients()},
@@ -141,6 +139,8 @@ Json load_json(const Serving& s) {
           {"recv_interval", s.load->recv_interval},
           {"seed", s.load->seed}};
 }
+
+}  // namespace
 
 Json inputs_json(const StepInputs& in, const CollectivePolicy& collectives, Sharing sharing) {
   Json out;

@@ -136,7 +136,9 @@ const char* not_modelled_of(const StepReport& report) {
 std::string load_text(const Serving& s) {
   std::string out = fmt::format("a run of {} requests by {} clients at once", s.run_requests(), s.clients());
   if (s.load->range_ratio < 1) out += fmt::format(", of {:.4g}% of these lengths and more", 100 * s.load->range_ratio);
-  return out + fmt::format(", at most {} tokens in a pass", s.load->max_batched_tokens);
+  out += fmt::format(", at most {} tokens in a pass", s.load->max_batched_tokens);
+  if (s.load->recv_interval > 1) out += fmt::format(", new ones looked for every {} tokens", s.load->recv_interval);
+  return out;
 }
 
 void add_serving(Page& out, const StepReport& report) {

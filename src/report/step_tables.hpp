@@ -26,9 +26,9 @@ Table collectives_table(const StepReport& report, const std::vector<CollectiveCo
 Table operations_table(const StepInputs& in, const LayerOperations& operations);
 void append_operations(Table& out, const char* pass, const std::vector<Operation>& operations);
 
-/// "10 of each of 64 clients, lengths from 80% on", of a server with a load.
+/// "a run of 640 requests by 64 clients at once, ...", of a server with a load.
 std::string load_text(const Serving& s);
-/// What a server's page says behind its title.
+/// What a server's page says behind its title: step_server_page.cpp.
 void add_serving(Page& out, const StepReport& report);
 
 }  // namespace collcast

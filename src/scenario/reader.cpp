@@ -397,6 +397,8 @@ void Object::refuse(std::string_view key, const std::string& why, std::string_vi
 }
 
 std::vector<std::string> Object::meant_by(std::string_view misspelling) const {
+  for (const auto& [known, names] : also_called_)
+    if (!has(known) && std::find(names.begin(), names.end(), misspelling) != names.end()) return {known};
   std::vector<std::string> absent, required;
   for (const std::string& key : keys_) {
     if (has(key)) continue;

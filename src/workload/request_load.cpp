@@ -170,10 +170,10 @@ PromptShares shares_of(const LoadRun& run, const Serving& s) {
   PromptShares out{0, 0, 0};
   const auto requests = static_cast<double>(run.requests.size());
   for (const LoadRun::Request& request : run.requests) {
-    out.in_ttft += static_cast<double>(request.first.prompt_tokens) / s.prompt_tokens / requests;
+    out.in_ttft += static_cast<double>(request.first.prompt_tokens) / s.mean_prompt_tokens() / requests;
     out.tokens_in_ttft += static_cast<double>(request.first.token_passes) / requests;
-    out.in_tpot +=
-        static_cast<double>(request.rest.prompt_tokens) / s.prompt_tokens / tokens_behind_first(request) / requests;
+    out.in_tpot += static_cast<double>(request.rest.prompt_tokens) / s.mean_prompt_tokens() /
+                   tokens_behind_first(request) / requests;
   }
   return out;
 }
@@ -183,7 +183,7 @@ PromptShares shares_of(const LoadRun& run, const Serving& s) {
 LoadRun run_load(const Serving& serving) { return Run(serving).run(); }
 
 LoadTimes load_times(const LoadRun& run, const Serving& serving, Seconds prompt, Seconds token) {
-  const Seconds of_one = prompt / serving.prompt_tokens;
+  const Seconds of_one = prompt / serving.mean_prompt_tokens();
   std::vector<Seconds> ttft, tpot;
   for (const LoadRun::Request& request : run.requests) {
     ttft.push_back(request.first.at(of_one, token));

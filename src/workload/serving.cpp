@@ -76,7 +76,7 @@ struct Priced {
   Seconds back{};
 };
 Result<Priced> priced(const StepInputs& in, const Fabric& fabric, const CollectiveTime& time) {
-  const StepInputs token = token_pass(in, in.serving->prompt_tokens);
+  const StepInputs token = token_pass(in, in.serving->mean_prompt_tokens());
   Result<StepPlan> prompts = make_plan(prompt_pass(in), fabric, time);
   if (!prompts) return prompts.errors();
   Result<StepPlan> tokens = make_plan(token, fabric, time);
@@ -89,9 +89,9 @@ Result<Priced> priced(const StepInputs& in, const Fabric& fabric, const Collecti
 /// By how much a layer takes longer with `context` than with the prompts alone.
 class Growth {
  public:
-  explicit Growth(const StepInputs& in) : pass_(token_pass(in, in.serving->prompt_tokens)) {
+  explicit Growth(const StepInputs& in) : pass_(token_pass(in, in.serving->mean_prompt_tokens())) {
     for (int layer = 0; layer < in.model.layers; ++layer) (has_window(in.model, layer) ? windowed_ : full_) = true;
-    first_ = cores(in.serving->prompt_tokens);
+    first_ = cores(in.serving->mean_prompt_tokens());
   }
   LongerContext at(int context) {
     const LongerContext now = cores(context);
@@ -146,7 +146,7 @@ struct Tokens {
 };
 Tokens tokens_of(const StepInputs& in, const Priced& p) {
   Growth growth(in);
-  const int count = in.serving->output_tokens - 1;
+  const int count = in.serving->mean_output_tokens() - 1;
   Tokens out;
   TokenTerms& terms = out.terms;
   terms.shortest = times_of(p.tokens, p.back);
@@ -154,7 +154,7 @@ Tokens tokens_of(const StepInputs& in, const Priced& p) {
   Seconds bare{};
   TokenTerms::Part all;
   for (int k = 0; k < count; ++k) {
-    const LongerContext longer = growth.at(in.serving->prompt_tokens + k);
+    const LongerContext longer = growth.at(in.serving->mean_prompt_tokens() + k);
     const ServingTimes times = grown(terms, longer);
     const Seconds round = round_time(times), turns = turns_time(times), one = std::max(round, turns);
     if (round >= turns) {
@@ -184,7 +184,7 @@ std::size_t busiest(const StepInputs& in, const ServingTimes& prompts, const Tok
   Seconds most{};
   const ServingTimes tokens = grown(terms, terms.longer);
   for (std::size_t i = 0; i < prompts.stage.size(); ++i) {
-    const Seconds work = prompts.stage[i] + (in.serving->output_tokens - 1) * tokens.stage[i];
+    const Seconds work = prompts.stage[i] + (in.serving->mean_output_tokens() - 1) * tokens.stage[i];
     if (work > most) {
       most = work;
       stage = i;
@@ -295,7 +295,7 @@ struct Simulated {
 /// Of the tokens behind the first the one at which what a token takes bends, as windows are full from it on; else the
 /// one in the middle.
 int token_between(const StepInputs& in, int count) {
-  const int full = in.model.window.tokens - 1 - in.serving->prompt_tokens;
+  const int full = in.model.window.tokens - 1 - in.serving->mean_prompt_tokens();
   return windowed_layers(in.model) > 0 && full > 0 && full < count ? full : (count - 1) / 2;
 }
 
@@ -304,7 +304,7 @@ Result<Simulated> simulated(const StepInputs& in, const Priced& p, const Fabric&
                             StepTimeline* timeline) {
   const EngineOptions options{Sharing::max_min, engine.watch};
   Growth growth(in);
-  const int count = in.serving->output_tokens - 1, middle = token_between(in, count);
+  const int count = in.serving->mean_output_tokens() - 1, middle = token_between(in, count);
   Simulated out;
   out.tokens = {count, middle, {}, {}, {}};
   const auto finish = [](const Timeline& run, OpId op) { return to_seconds(run.ops[op.value()].finish); };
@@ -326,7 +326,7 @@ Result<Simulated> simulated(const StepInputs& in, const Priced& p, const Fabric&
 
   const auto at = [&](int token) -> Result<Seconds> {
     if (token == 0) return first;
-    const LongerContext more = growth.at(in.serving->prompt_tokens + token);
+    const LongerContext more = growth.at(in.serving->mean_prompt_tokens() + token);
     Rounds later;
     later.start(p.tokens);
     later.go(p.tokens, more, p.back, "token");
@@ -401,14 +401,14 @@ void put_times(StepResult& result, const StepInputs& in, const Priced& p, const 
   if (!run && in.serving->is_continuous()) served.first_token = served.last_token = served.decode.estimate;
   result.breakdown = sum_of(served.prefill.breakdown, served.decode.breakdown, in.serving->output_tokens - 1);
   add_layer(served.prefill, p.prompts.stages[stage], prompt_pass(in));
-  add_layer(served.decode, p.tokens.stages[stage], token_pass(in, in.serving->prompt_tokens));
+  add_layer(served.decode, p.tokens.stages[stage], token_pass(in, in.serving->mean_prompt_tokens()));
 }
 
 }  // namespace
 
 StepInputs prompt_pass(const StepInputs& in) {
   const Serving& s = *in.serving;
-  return pass_of(in, in.serving->is_continuous() ? 1 : s.batch / s.micro_batches, s.prompt_tokens, 0);
+  return pass_of(in, in.serving->is_continuous() ? 1 : s.batch / s.micro_batches, s.mean_prompt_tokens(), 0);
 }
 StepInputs token_pass(const StepInputs& in, int context) {
   return pass_of(in, in.serving->batch / in.serving->micro_batches, 1, context);

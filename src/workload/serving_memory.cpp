@@ -117,8 +117,8 @@ ServingMemoryTerms serving_memory_terms(const StepInputs& in, int stage) {
     // A pass of them has parts of several prompts, or a part of one.
     const double in_a_pass =
         std::min<double>(load->max_batched_tokens, 1.0 * in.serving->batch * in.serving->prompt_tokens);
-    out.prompts.expert_rows *= in_a_pass / in.serving->prompt_tokens;
-    out.prompts.rows *= in_a_pass / in.serving->prompt_tokens;
+    out.prompts.expert_rows *= in_a_pass / in.serving->mean_prompt_tokens();
+    out.prompts.rows *= in_a_pass / in.serving->mean_prompt_tokens();
   }
   out.tokens = terms_of_pass(in, tokens, experts, stage);
   return out;

@@ -166,7 +166,9 @@ TEST_CASE("a scenario's machine comes from standard input, and is read once") {
         run_shell("collcast " + command + " llama3-8b-8xh100 --topology dgx-h200" + rest, working_folder());
     INFO(piped.err);
     REQUIRE(piped.exit == 0);
-    if (command == "step") CHECK(Json::parse(piped.out)["step_s"] == Json::parse(named.out)["step_s"]);
+    const char* figure = command == "step" ? "step_s" : "terms";
+    REQUIRE(Json::parse(named.out).contains(figure));
+    CHECK(Json::parse(piped.out)[figure] == Json::parse(named.out)[figure]);
   }
   const Outcome plan = run_shell(
       "collcast plan llama3-8b-8xh100 --topology - --what-if all --simulate 0 --tp 8 "
@@ -174,7 +176,12 @@ TEST_CASE("a scenario's machine comes from standard input, and is read once") {
           machine,
       working_folder());
   INFO(plan.err);
-  CHECK(plan.exit == 0);
+  REQUIRE(plan.exit == 0);
+  const Outcome planned =
+      run_shell("collcast plan llama3-8b-8xh100 --topology dgx-h200 --what-if all --simulate 0 --tp 8 --format json",
+                working_folder());
+  REQUIRE_FALSE(Json::parse(planned.out)["ranked"].empty());
+  CHECK(Json::parse(plan.out)["ranked"] == Json::parse(planned.out)["ranked"]);
   const Outcome both = run_shell("collcast step - --topology - < " + machine, working_folder());
   CHECK(both.exit == 2);
   CHECK_THAT(both.err, Contains("SCENARIO and --topology are both standard input") && Contains("from a file"));

@@ -217,9 +217,10 @@ TEST_CASE("requests of many lengths come to the steady server's times, whatever 
   s.load.reset();
   s.output_tokens = 220;  // the mean of 40 ... 400
   const PromptShares steady = prompt_shares(s);
-  const double mean_prompt = 0.55;
   // Beside others' prompts a request waits for the tokens of the passes that its own and theirs are in.
-  CHECK(run.in_ttft == Approx(mean_prompt * steady.in_ttft).epsilon(0.02));
+  // Of those that enter at its own turn half come before it; parts of the others may share its last pass.
+  CHECK(run.in_ttft > steady.in_ttft - 0.005);
+  CHECK(run.in_ttft < 1 + 2 * (steady.in_ttft - 1) + 0.01);
   CHECK(run.tokens_in_ttft == Approx(steady.in_ttft).epsilon(0.05));
 }
 
@@ -268,6 +269,18 @@ TEST_CASE("a server with a load has the times of its run, by both methods, and a
   one.serving->load->max_batched_tokens = 512;
   const auto bytes = [](Bytes b) { return static_cast<double>(b.value()); };
   CHECK(bytes(r.memory.activations) == Approx(4 * bytes(forecast(one, four_nodes()).memory.activations)));
+}
+
+TEST_CASE("passes are priced with the mean of the lengths that are drawn") {
+  StepInputs drawn = inputs(small_model(), layout(2, 1, 1), 512, 1), mean = drawn;
+  drawn.options.optimizer = mean.options.optimizer = false;
+  drawn.serving = of_load(16, 512, 33, {0, 0, 0.5});
+  mean.serving = of_load(16, 384, 25, {});
+  const StepResult a = forecast(drawn, four_nodes()), b = forecast(mean, four_nodes());
+  CHECK(a.inference->prefill.pass.time() == b.inference->prefill.pass.time());
+  CHECK(a.inference->decode.pass.time() == b.inference->decode.pass.time());
+  // Memory is that of the longest.
+  CHECK(a.memory.kv_cache > b.memory.kv_cache);
 }
 
 TEST_CASE("a load that cannot be is refused with what could") {

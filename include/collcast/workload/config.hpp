@@ -1,6 +1,7 @@
 // What is trained, how it is split, and with which options: the typed inputs of a step.
 #pragma once
 
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <optional>
@@ -252,12 +253,20 @@ struct Serving {
   /// Of the load: what nobody said follows the batch, whatever layouts and batches are tried.
   int clients() const { return load->concurrency > 0 ? load->concurrency : batch; }
   int run_requests() const { return load->requests > 0 ? load->requests : 10 * clients(); }
+  /// Of prompts and answers, mean: what a pass is priced with.
+  int mean_prompt_tokens() const { return load ? mean_of(prompt_tokens, 1) : prompt_tokens; }
+  int mean_output_tokens() const { return load ? mean_of(output_tokens, 2) : output_tokens; }
   /// Requests come and go on their own, so that they are anywhere in their answers: not where a run begins with all.
   bool is_steady() const { return is_continuous() && !load; }
   /// Tokens of a sequence whose keys and values are kept: in the end, as the last one is no more attended to; of
   /// requests that are anywhere in their answers the mean.
   double kept_tokens() const {
     return is_steady() ? prompt_tokens + output_tokens / 2.0 : prompt_tokens + output_tokens - 1.0;
+  }
+
+ private:
+  int mean_of(int all, int least) const {
+    return std::max(least, static_cast<int>((1 + load->range_ratio) / 2 * all + 0.5));
   }
 };
 

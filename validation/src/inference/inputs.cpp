@@ -11,10 +11,11 @@
 //   load          ten requests of each client, all of which begin at once, prompts and answers of 80 to 100 % of the
 //                 row's tokens, and passes of up to 8192 tokens: what InferenceMAX's README says of its client and its
 //                 servers, which measured the rows of 1024 and 8192 tokens; taken for the others, too. What servers.csv
-//                 says of how a row's server was started goes before: its places, its passes, its looks for requests
+//                 says of how a row's server was started goes before: its places, its passes (at least two tokens of
+//                 each request), its looks for requests, its cache
 //   precision     where a row names none, its checkpoint's
-//   cache         TensorRT-LLM keeps keys and values in fp8 with checkpoints of fp8 and fp4 (their
-//   hf_quant_config.json:
+//   cache         where servers.csv does not say: TensorRT-LLM keeps keys and values in fp8 with checkpoints of fp8 and
+//   fp4 (their hf_quant_config.json:
 //                 kv_cache_quant_algo FP8), vLLM and SGLang in 16 bit (kv_cache_dtype auto)
 //   disaggregated tokens come from the decode workers, which share the requests evenly; what a first token waits for in
 //                 the queue of the prefill workers is not modelled
@@ -23,6 +24,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <filesystem>
 #include <utility>
 
 #include "collcast/base/text.hpp"
@@ -91,6 +93,8 @@ class Reading {
     s.load = RequestLoad{0, 0, 0.8, std::max(8192, 2 * s.batch), 1, 1};
     const ServerSettings* known = settings_of(servers_, row_, out_.inputs.options.precision);
     if (known == nullptr) return;
+    assume(fmt::format("the server was started as line {} of {} says", known->where.line,
+                       std::filesystem::path(known->where.file).filename().string()));
     s.load->recv_interval = known->recv_interval.value_or(1);
     if (known->max_batched_tokens) s.load->max_batched_tokens = std::max(*known->max_batched_tokens, 2 * s.batch);
     if (known->kv_bytes) s.kv_bytes = *known->kv_bytes;
