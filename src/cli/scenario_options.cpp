@@ -7,6 +7,7 @@
 
 #include "cli/collective_options.hpp"
 #include "cli/inputs.hpp"
+#include "cli/named_scenario.hpp"
 #include "cli/output.hpp"
 #include "cli/progress.hpp"
 #include "cli/step_interval.hpp"
@@ -368,35 +369,6 @@ void add_scenario_options(CLI::App& app, ScenarioArgs& args) {
          "Model");
   add_env_option(app, args.env);
 }
-
-namespace {
-
-Diagnostics read_piped(const ScenarioArgs& args, const char* expected) {
-  if (*args.piped) return {};
-  Result<std::string> text = read_stdin(expected);
-  if (!text) return text.errors();
-  *args.piped = std::move(text).value();
-  return {};
-}
-
-/// By name, from a file, or from standard input, where paths are as from the present folder; its machine likewise.
-Result<Scenario> load_named(const ScenarioArgs& args, ScenarioOptions options) {
-  const bool scenario = args.scenario == "-", machine = args.topology == "-";
-  if (scenario && machine)
-    return Diagnostic{typed("--topology", "-"), "SCENARIO and --topology are both standard input",
-                      "expected one of them from a file, or a shipped one's name"};
-  if (machine) {
-    const char* expected = "expected a machine's file, as in 'collcast step SCENARIO --topology - < FILE'";
-    if (Diagnostics wrong = read_piped(args, expected); !wrong.empty()) return wrong;
-    options.machine = **args.piped;
-  }
-  if (!scenario) return load_scenario(args.scenario, options);
-  if (Diagnostics wrong = read_piped(args, "expected a scenario, as in 'collcast step - < FILE'"); !wrong.empty())
-    return wrong;
-  return parse_scenario(**args.piped, "-", options);
-}
-
-}  // namespace
 
 Result<Scenario> load(const ScenarioArgs& args, const Session& session, Diagnostics errors) {
   if (args.scenario.empty()) {

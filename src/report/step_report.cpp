@@ -339,12 +339,7 @@ Page page(const StepReport& report) {
     if (Table sent = sent_table(*report.inputs, r.stage); !sent.rows.empty()) out.blocks.push_back(std::move(sent));
   if (!r.collectives.empty()) out.blocks.push_back(collectives_table(report, r.collectives, "step"));
   if (report.list_operations && report.inputs) out.blocks.push_back(operations_table(*report.inputs, r.operations));
-  if (report.machine.calibrated)
-    out.blocks.push_back(
-        Paragraph{calibrated_text(report.machine, report.collectives.base_latency), Paragraph::Tone::note});
-  if (std::optional<std::string> text = interval_text(report))
-    out.blocks.push_back(Paragraph{std::move(*text), Paragraph::Tone::note});
-  if (nccl_collectives(report)) out.blocks.push_back(Paragraph{nccl_in_steps, Paragraph::Tone::note});
+  add_price_notes(out, report);
   if (report.faults) {
     const std::vector<MachineFault>& faults = report.faults->machine.faults;
     if (!faults.empty()) out.blocks.push_back(Paragraph{faults_in_steps, Paragraph::Tone::note});

@@ -155,12 +155,7 @@ void add_serving(Page& out, const StepReport& report) {
     out.blocks.push_back(collectives_table(report, s.decode.collectives, "token of the batch"));
   }
   if (report.list_operations) out.blocks.push_back(serving_operations(*report.inputs, s));
-  if (report.machine.calibrated)
-    out.blocks.push_back(
-        Paragraph{calibrated_text(report.machine, report.collectives.base_latency), Paragraph::Tone::note});
-  if (std::optional<std::string> text = interval_text(report))
-    out.blocks.push_back(Paragraph{std::move(*text), Paragraph::Tone::note});
-  if (nccl_collectives(report)) out.blocks.push_back(Paragraph{nccl_in_steps, Paragraph::Tone::note});
+  add_price_notes(out, report);
   out.blocks.push_back(Paragraph{not_modelled_of(report), Paragraph::Tone::note});
   for (const std::string& warning : report.result.warnings)
     out.blocks.push_back(Paragraph{warning, Paragraph::Tone::warning});

@@ -122,4 +122,13 @@ Table operations_table(const StepInputs& in, const LayerOperations& operations) 
   return out;
 }
 
+void add_price_notes(Page& out, const StepReport& report) {
+  if (report.machine.calibrated)
+    out.blocks.push_back(
+        Paragraph{calibrated_text(report.machine, report.collectives.base_latency), Paragraph::Tone::note});
+  if (std::optional<std::string> text = interval_text(report))
+    out.blocks.push_back(Paragraph{std::move(*text), Paragraph::Tone::note});
+  if (nccl_collectives(report)) out.blocks.push_back(Paragraph{nccl_in_steps, Paragraph::Tone::note});
+}
+
 }  // namespace collcast

@@ -26,6 +26,8 @@ Table collectives_table(const StepReport& report, const std::vector<CollectiveCo
 Table operations_table(const StepInputs& in, const LayerOperations& operations);
 void append_operations(Table& out, const char* pass, const std::vector<Operation>& operations);
 
+/// Where collectives' prices are from, and how far they may be off.
+void add_price_notes(Page& out, const StepReport& report);
 /// "a run of 640 requests by 64 clients at once, ...", of a server with a load.
 std::string load_text(const Serving& s);
 /// What a server's page says behind its title: step_server_page.cpp.

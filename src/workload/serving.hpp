@@ -34,7 +34,7 @@
 //
 // A run of requests (`load`) begins with all clients at once and has lengths that are drawn. It is gone through pass by
 // pass (collcast/workload/request_load.hpp), and TTFT and TPOT are what a request waits for on the mean, in prompts and
-// in tokens, times the same P and D.
+// in tokens, times P and D of the mean lengths.
 #pragma once
 
 #include "collcast/workload/step.hpp"

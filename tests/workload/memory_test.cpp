@@ -3,6 +3,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "collcast/workload/search.hpp"
 #include "inputs.hpp"
 
 using namespace collcast;
@@ -207,4 +208,17 @@ TEST_CASE("the terms of memory name what each part of the kept activations is") 
   CHECK(terms.in_flight == 2);
   // 8 layers on 4 stages.
   CHECK(terms.activations().value() == 2 * 2 * terms.layer.total().value());
+}
+
+TEST_CASE("what a step can be counted to need is its peak") {
+  for (const int stages : {1, 2, 4})
+    for (const int sequence : {512, 2048}) {
+      StepInputs in = inputs(small_model(), layout(2, 2, 2), 1024, 4);
+      in.layout.pp = stages;
+      in.batch.sequence = sequence;
+      CHECK(check_memory(in, {}).empty());
+      const std::optional<MemoryUse> both = countable_peak_memory(in, 8);
+      REQUIRE(both);
+      CHECK(both->peak() == peak_memory(in, 8).peak());
+    }
 }

@@ -4,7 +4,7 @@
 // request waits, first come first served, for one of `batch` places; then its prompt passes the model, whole or in
 // parts, in passes of at most `max_batched_tokens` tokens, in which every request that has its first token gets another
 // one, too (chunked prefill: Agrawal et al. 2024, Sarathi-Serve). Its first token comes with the last part of its
-// prompt. Such a pass takes what its prompt tokens take, as their share of a whole prompt, and what a token of all
+// prompt. Such a pass takes what its prompt tokens take, as their share of the mean one, and what a token of all
 // takes: so which pass does what depends on neither time, and a wait is counted in both.
 //
 // Servers may look for new requests behind every `recv_interval`-th pass of tokens alone only, and behind every pass
@@ -47,7 +47,7 @@ LoadRun run_load(const Serving& serving);
 struct TimeSpread {
   Seconds mean{}, p50{}, p90{}, p99{}, longest{};
 };
-/// Of all requests of a run where a whole prompt takes `prompt`, and a token of all `token`.
+/// Of all requests of a run where a prompt of the mean length takes `prompt`, and a token of all `token`.
 struct LoadTimes {
   TimeSpread ttft, tpot;
   Seconds duration{};
