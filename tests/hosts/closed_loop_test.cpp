@@ -10,10 +10,10 @@
 // Budgets are twice that sum from 64 KiB on, 12 %, and 30 % below. Rates are so low that a processor that is wanted
 // elsewhere does not matter, and ranks run before other programs where that is allowed (chrt). Without, a busy
 // machine's slices of 4 ms are in every step. What no priority here can keep away is a virtual machine's host, which
-// takes processors for tens of milliseconds: most of a size's nine repetitions, once in a few dozen runs. Such a load
-// only ever adds time, so a forecast that is right is met by one of three measurements, each whole, and one that is too
-// fast by none; what no measurement may break is asked of each: no time below what the link passes, no forecast slower
-// than its budget, a wrong rate found out.
+// takes processors for tens of milliseconds, on some machines for all of a run. Such a load only ever adds time, so
+// what it can break (a time's upper bound, a budget's, a fit's) is asked of one of three measurements, each whole, and
+// of none in which the processors were seen not to be there (quiet.hpp). What no load may break is asked of each: no
+// time below what the link passes, no forecast slower than its budget, a wrong rate found out.
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
@@ -23,6 +23,7 @@
 #include <vector>
 
 #include "hosts/here.hpp"
+#include "hosts/quiet.hpp"
 
 using namespace collcast::test;
 using Json = nlohmann::json;
@@ -32,28 +33,43 @@ namespace {
 constexpr double payload_share = 1448.0 / 1514.0;
 constexpr double bucket_s = 0.5e-3;  ///< what a link that was idle passes at once, in time
 
-/// What a measurement missed that load from elsewhere can make it miss; empty: nothing.
+/// Of a millisecond's step, a fiftieth is what budgets leave beside what they rest on; a quiet machine's share is
+/// 0.001.
+constexpr double most_lost = 0.02;
+
+/// What a measurement missed that load from elsewhere can make it miss, and the share of its time that such load took.
 class Missed {
  public:
   void unless(bool met, const std::string& what) {
     if (!met) text_ += (text_.empty() ? "" : "\n") + what;
   }
+  void lost(double share) { lost_ = share; }
   const std::string& text() const { return text_; }
+  bool quiet() const { return lost_ <= most_lost; }
+  std::string processors() const {
+    return "processors were away for " + std::to_string(lost_ * 100) + " % of its time";
+  }
 
  private:
   std::string text_;
+  double lost_ = 0;
 };
 
-/// Runs `measurement`, which returns what it Missed, until one misses nothing, at most three times.
+/// Runs `measurement`, which returns what it Missed, until one misses nothing, at most three times. Fails where none
+/// does and at least one had its processors for itself.
 template <class Measurement>
 void check_one_of_three(const Measurement& measurement) {
-  std::string missed;
+  bool quiet = false;
   for (int attempt = 1; attempt <= 3; ++attempt) {
-    missed = measurement().text();
-    if (missed.empty()) return;
-    WARN("measurement " << attempt << " of 3 missed: " << missed);
+    const Missed missed = measurement();
+    if (missed.text().empty()) return;
+    WARN("measurement " << attempt << " of 3, " << missed.processors() << ", missed: " << missed.text());
+    quiet |= missed.quiet();
   }
-  FAIL("none of three measurements met what is asked; the last one missed: " << missed);
+  if (quiet)
+    FAIL("none of three measurements met what is asked, and the machine was quiet");
+  else
+    WARN("upper bounds not judged: none of three measurements had its processors for itself");
 }
 
 struct Loop {
@@ -68,14 +84,18 @@ struct Loop {
     return out;
   }
 
-  /// Tables of `kinds` in the folder `measured`, and the machine's description as machine.yaml.
-  void measure(const std::string& kinds, const std::string& sizes) const {
+  /// Tables of `kinds` in the folder `measured`, and the machine's description as machine.yaml. The share of the time
+  /// that processors were not there.
+  double measure(const std::string& kinds, const std::string& sizes) const {
     REQUIRE(shell("rm -rf measured && $hosts topology --set " + hosts.name() + " > machine.yaml").exit == 0);
     const std::string first = run_shell("chrt -f 10 true", folder.path()).exit == 0 ? "chrt -f 10 " : "";
+    QuietWatch watch;
     const Outcome out = hosts.run(first + "collcast measure " + kinds + " --backend gloo --size " + sizes +
                                   " --warmup 1 --repetitions 9 --output measured/ --system hosts --date 2026-01-02");
+    const double lost = watch.stop();
     CAPTURE(out.err);
     REQUIRE(out.exit == 0);
+    return lost;
   }
 
   static std::string table(const std::string& kind) { return " measured/gloo-hosts-4x1-" + kind + ".csv"; }
@@ -171,7 +191,7 @@ TEST_CASE(
   if (!loop.hosts.there()) return;
   check_one_of_three([&] {
     Missed missed;
-    loop.measure("all_reduce,all_gather,reduce_scatter,reduce,broadcast", "32KiB:1MiB:x2");
+    missed.lost(loop.measure("all_reduce,all_gather,reduce_scatter,reduce,broadcast", "32KiB:1MiB:x2"));
     // Gloo's reduce is a ring's reduce_scatter and a gather.
     const std::string rings =
         Loop::table("all_reduce") + Loop::table("all_gather") + Loop::table("reduce_scatter") + Loop::table("reduce");
@@ -216,7 +236,7 @@ TEST_CASE(
   if (!loop.hosts.there()) return;
   check_one_of_three([&] {
     Missed missed;
-    loop.measure("all_reduce,all_gather,sendrecv", "64KiB:512KiB:x2");
+    missed.lost(loop.measure("all_reduce,all_gather,sendrecv", "64KiB:512KiB:x2"));
     const std::string all = Loop::table("all_reduce") + Loop::table("all_gather") + Loop::table("sendrecv");
     missed.unless(loop.validate(all, "machine.yaml", "medium=12%") == 0, "machine.yaml's budget");
     // A ring crosses each uplink once in each direction: its rate is the ring's.

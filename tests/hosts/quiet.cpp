@@ -1,0 +1,62 @@
+#include "hosts/quiet.hpp"
+
+#include <numeric>
+#include <pthread.h>
+#include <sched.h>
+#include <time.h>
+
+namespace collcast::test {
+namespace {
+
+constexpr double period_s = 1e-3, expected_s = 0.5e-3;  ///< a wake within half a millisecond is what a timer does
+
+double now_s() {
+  timespec t{};
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
+}
+
+std::vector<int> processors() {
+  cpu_set_t allowed;
+  CPU_ZERO(&allowed);
+  sched_getaffinity(0, sizeof allowed, &allowed);
+  std::vector<int> out;
+  for (int p = 0; p < CPU_SETSIZE; ++p)
+    if (CPU_ISSET(p, &allowed)) out.push_back(p);
+  return out;
+}
+
+}  // namespace
+
+QuietWatch::QuietWatch() : begin_s_(now_s()) {
+  const std::vector<int> all = processors();
+  lost_s_.resize(all.size());
+  for (std::size_t i = 0; i < all.size(); ++i)
+    threads_.emplace_back([this, p = all[i], &lost = lost_s_[i]] { watch(p, lost); });
+}
+
+QuietWatch::~QuietWatch() { stop(); }
+
+double QuietWatch::stop() {
+  done_ = true;
+  for (std::thread& thread : threads_) thread.join();
+  threads_.clear();
+  return std::accumulate(lost_s_.begin(), lost_s_.end(), 0.0) / (now_s() - begin_s_);
+}
+
+void QuietWatch::watch(int processor, double& lost_s) const {
+  cpu_set_t one;
+  CPU_ZERO(&one);
+  CPU_SET(processor, &one);
+  pthread_setaffinity_np(pthread_self(), sizeof one, &one);
+  while (!done_) {
+    const double due_s = now_s() + period_s;
+    timespec until{};
+    until.tv_sec = static_cast<time_t>(due_s);
+    until.tv_nsec = static_cast<long>((due_s - static_cast<double>(until.tv_sec)) * 1e9);
+    clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, nullptr);
+    if (const double late_s = now_s() - due_s; late_s > expected_s) lost_s += late_s;
+  }
+}
+
+}  // namespace collcast::test
