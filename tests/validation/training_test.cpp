@@ -280,51 +280,6 @@ TEST_CASE("attention runs as fast as the kernels that a framework had") {
   CHECK(step("TorchTitan", "compile").options.fuse_loss);
 }
 
-TEST_CASE("how tokens get to their experts is what a recipe of the row's release, model, GPU and precision says") {
-  const auto sent = [](const char* framework, const char* model, const char* gpu, const char* precision, int ep = 8) {
-    TrainingRow row = gpt_row();
-    row.framework = framework;
-    row.model_id = model;
-    row.gpu = gpu;
-    row.precision = precision;
-    row.experts = 128;
-    row.topk = 8;
-    row.tp = 1;
-    row.dp = 64;
-    row.ep = ep;
-    const auto place = training_machines().place(row);
-    REQUIRE(place.ok());
-    Result<TrainingStep> step = training_step(row, *place);
-    REQUIRE(step.ok());
-    return std::move(step).value();
-  };
-  const auto is = [](const TrainingStep& step, TokenDispatcher dispatcher, bool beside) {
-    const TrainingOptions& o = step.inputs.options;
-    return o.moe_token_dispatcher == dispatcher && o.overlap_ep == beside;
-  };
-  constexpr auto alltoall = TokenDispatcher::alltoall, flex = TokenDispatcher::flex;
-  CHECK(is(sent("Megatron-Bridge 26.06", "qwen3-30b-a3b", "GB300-288GB", "mxfp8"), flex, true));
-  CHECK(is(sent("Megatron-Bridge 26.06", "qwen3-30b-a3b", "GB300-288GB", "bf16"), flex, false));
-  CHECK(is(sent("Megatron-Bridge 26.04.01", "qwen3-30b-a3b", "GB300-288GB", "mxfp8"), flex, false));
-  CHECK(is(sent("Megatron-Bridge 26.04", "qwen3-235b-a22b", "H100-SXM5-80GB", "fp8"), alltoall, true));
-  CHECK(is(sent("Megatron-Bridge 25.11", "qwen3-30b-a3b", "GB200-186GB", "mxfp8"), alltoall, false));
-  CHECK(is(sent("Megatron-Bridge 25.09", "deepseek-v3", "H100-SXM5-80GB", "fp8"), flex, true));
-  // Patch releases come after the release, and no other framework has these recipes.
-  CHECK(is(sent("Megatron-Bridge 26.06", "qwen3-30b-a3b", "B200-SXM-180GB", "mxfp8"), flex, false));
-  CHECK(is(sent("Megatron-Bridge 26.06.01", "qwen3-30b-a3b", "B200-SXM-180GB", "mxfp8"), flex, true));
-  CHECK(is(sent("Megatron-Core 26.06", "qwen3-30b-a3b", "GB300-288GB", "mxfp8"), alltoall, false));
-  CHECK(is(sent("Megatron-Bridge 26.06", "qwen3-30b-a3b", "GB300-288GB", "mxfp8", 1), alltoall, false));
-  const auto says = [](const TrainingStep& step, const char* what) {
-    return std::ranges::count(step.assumed, what) == 1;
-  };
-  CHECK(says(sent("Megatron-Bridge 26.06", "qwen3-30b-a3b", "GB300-288GB", "mxfp8"),
-             "tokens sent once to a node and a rank, beside computing, as Megatron-Bridge's recipe says"));
-  CHECK(says(sent("Megatron-Bridge 25.11", "qwen3-30b-a3b", "GB200-186GB", "mxfp8"),
-             "tokens by an all-to-all that nothing hides, as no recipe is known"));
-  const TrainingStep behind = sent("Megatron-Bridge 25.09", "deepseek-v3", "H100-SXM5-80GB", "fp8");
-  CHECK_FALSE(behind.inputs.options.overlap_dp);
-}
-
 TEST_CASE("experts and latent attention come from the row and its model, the rest from the framework's habits") {
   TrainingRow row = gpt_row();
   row.framework = "Megatron-Bridge 26.02";

@@ -251,14 +251,19 @@ class Reading {
     if (missing_.empty() && l.world() != gpus)
       cannot(fmt::format("tp {} x pp {} x cp {} x dp {} are {} GPUs, not {}", l.tp, l.pp, l.cp, l.dp, l.world(), gpus));
     l.sequence_parallel = row_.sp.value_or(0) == 1 && l.tp > 1;
-    if (l.tp > 1 && !row_.sp && row_.experts.value_or(0) > 0) {
-      assume("sp not stated: 1, which experts with TP need");
-      l.sequence_parallel = true;
-    }
+    if (l.tp > 1 && !row_.sp) assume_sequence_parallel(l);
     // Megatron's, DeepSpeed's and PyTorch's: replicas next to each other, stages farthest apart.
     l.uneven_stages = true;
     l.order = RankOrder::tp_cp_ep_dp_pp;
     schedule(l);
+  }
+
+  void assume_sequence_parallel(ParallelLayout& l) {
+    const bool bridge = has_recipe(row_);
+    if (!bridge && row_.experts.value_or(0) == 0) return;
+    assume(bridge ? "sp not stated: 1, as Megatron-Bridge's recipes have it with TP"
+                  : "sp not stated: 1, which experts with TP need");
+    l.sequence_parallel = true;
   }
 
   void expert_layout(ParallelLayout& l, int gpus, int replica) {
@@ -463,6 +468,7 @@ class Reading {
     const bool rings = out_.inputs.layout.sequence_parallel;
     if (contains(text, "with wgrad")) return TpOverlap::backward;
     if (contains(text, "tp")) return rings ? TpOverlap::ring : TpOverlap::backward;
+    if (text.empty() && rings && recipe_has_rings(row_)) return TpOverlap::ring;
     return text.starts_with("none") || !is_core() ? TpOverlap::none : TpOverlap::backward;
   }
 

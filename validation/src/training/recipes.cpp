@@ -1,14 +1,20 @@
-// How Megatron-Bridge's recipes for performance send tokens to their experts, by release; its tables of results do not
-// say. Sources, of github.com/NVIDIA-NeMo/Megatron-Bridge: `presets` are scripts/performance/configs/{deepseek,qwen,
-// gpt_oss}/*_workload_base_configs.py (moe_flex_dispatcher_backend, moe_a2a_overlap) as read at commits 0426418,
-// 01b2977 and 07eea52; `25.09` is deepseek/deepseek_llm_pretrain.py at 0132842 (enable_deepep,
+// What Megatron-Bridge's recipes for performance have, by release, that its tables of results do not say. Sources, of
+// github.com/NVIDIA-NeMo/Megatron-Bridge: `presets` are scripts/performance/configs/{deepseek,qwen,gpt_oss}/
+// *_workload_base_configs.py (moe_flex_dispatcher_backend, moe_a2a_overlap, recompute_modules) as read at commits
+// 0426418, 01b2977 and 07eea52; `25.09` is deepseek/deepseek_llm_pretrain.py at 0132842 (enable_deepep,
 // set_moe_a2a_overlap_overrides, overlap_grad_reduce False on H100); numbers are pull requests. A preset counts for the
 // releases whose tables have its layout. Nemotron's layers are not forecast (Mamba).
+//   sequence_parallel: true with TP in every recipe (scripts/performance/utils/{helpers,overrides}.py)
+//   tp_comm_overlap: true in those of Llama 3 70B and 405B, but for nvfp4 (src/megatron/bridge/recipes/llama/llama3.py,
+//     configs/llama/{llama3,llama31}_llm_pretrain.py at 2a0d46e and 0013c9a), and of Qwen3-235B, but on H100
+//     (configs/qwen/qwen3_llm_pretrain.py at 05c0c90)
+//   Activations that recipes move to the host's memory (cpu_offloading_num_layers) are not modelled.
 #include "training/recipes.hpp"
 
 #include <array>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "gpu_name.hpp"
 
@@ -62,15 +68,57 @@ constexpr std::array<Known, 16> recipes{
      {"gpt-oss", "b300", true, 26'06'00, always, flex_beside("presets")},
      {"gpt-oss", "b300", false, 26'02'01, always, flex("presets")}}};
 
+struct Recomputed {
+  std::string_view model, gpu;  ///< what they begin with
+  std::string_view precision;   ///< what it begins with
+  int from = 0, before = 0;     ///< releases
+  int ep = 1, micro_batch = 1;  ///< what tells the preset from the others of the same release
+  RecomputeModules modules;
+};
+const std::vector<Recomputed>& recomputed() {
+  using enum RecomputeModule;
+  static const std::vector<Recomputed> of{{"gpt-oss", "gb200", "bf16", 26'02'00, always, 64, 4, {layernorm, moe_act}},
+                                          {"gpt-oss", "b200", "bf16", 26'02'00, always, 64, 4, {layernorm, moe_act}},
+                                          {"gpt-oss", "b200", "bf16", 26'02'00, always, 8, 4, {layernorm, moe_act}},
+                                          {"gpt-oss", "h100", "bf16", 26'02'00, always, 8, 1, {layernorm, moe_act}},
+                                          {"deepseek-v3", "gb200", "bf16", 25'11'00, always, 64, 1, {mla_up_proj}},
+                                          {"deepseek-v3", "b200", "mxfp8", 26'04'00, always, 32, 1, {mla_up_proj, mlp}},
+                                          {"deepseek-v3", "h100", "fp8", 25'09'00, always, 64, 1, {mla_up_proj, mlp}}};
+  return of;
+}
+
+/// Which entries of a table a row can be of.
+template <class Entry>
+bool is_of(const TrainingRow& row, const Entry& entry) {
+  const int release = release_of(lower(row.framework));
+  return lower(row.model_id).starts_with(entry.model) && lower(row.gpu).starts_with(entry.gpu) &&
+         release >= entry.from && release < entry.before;
+}
+
 }  // namespace
 
+bool has_recipe(const TrainingRow& row) { return release_of(lower(row.framework)) > 0; }
+
+bool recipe_has_rings(const TrainingRow& row) {
+  if (!has_recipe(row) || lower(row.task) != "pretrain" || lower(row.precision).starts_with("nvfp4")) return false;
+  const std::string model = lower(row.model_id);
+  return model.starts_with("llama3-70b") || model.starts_with("llama3.1-405b") ||
+         (model.starts_with("qwen3-235b") && !lower(row.gpu).starts_with("h100"));
+}
+
+RecomputeModules recipe_recomputes(const TrainingRow& row) {
+  const std::string precision = lower(row.precision);
+  for (const Recomputed& known : recomputed())
+    if (is_of(row, known) && precision.starts_with(known.precision) && row.ep == known.ep &&
+        row.mbs == known.micro_batch)
+      return known.modules;
+  return {};
+}
+
 ExpertRecipe expert_recipe(const TrainingRow& row) {
-  const int release = release_of(lower(row.framework));
-  const std::string model = lower(row.model_id), gpu = lower(row.gpu), precision = lower(row.precision);
+  const bool mxfp8 = lower(row.precision).starts_with("mxfp8");
   for (const Known& known : recipes)
-    if (model.starts_with(known.model) && gpu.starts_with(known.gpu) && release >= known.from &&
-        release < known.before && (!known.mxfp8 || precision.starts_with("mxfp8")))
-      return known.recipe;
+    if (is_of(row, known) && (mxfp8 || !known.mxfp8)) return known.recipe;
   return {};
 }
 

@@ -17,4 +17,11 @@ struct ExpertRecipe {
 /// Of the release, model, GPU and precision of a row; an all-to-all that nothing hides where none is known.
 ExpertRecipe expert_recipe(const TrainingRow&);
 
+/// Megatron-Bridge's, which all have sequence parallelism where they have TP.
+bool has_recipe(const TrainingRow&);
+/// Whether its recipe runs TP's collectives in rings beside the products (tp_comm_overlap).
+bool recipe_has_rings(const TrainingRow&);
+/// What its recipe computes once more; empty: nothing, or none is known.
+RecomputeModules recipe_recomputes(const TrainingRow&);
+
 }  // namespace collcast

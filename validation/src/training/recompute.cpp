@@ -14,12 +14,15 @@
 //   RMSNorm + MLA up-projections  DeepSeek-V3 (arXiv 2412.19437, section 3.2.3)
 #include "training/recompute.hpp"
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
 #include <cctype>
 #include <string_view>
+#include <vector>
+
+#include "training/recipes.hpp"
 
 namespace collcast {
 
@@ -61,7 +64,14 @@ bool put_recomputation(const TrainingRow& row, StepInputs& in, std::string& assu
   std::ranges::transform(text, text.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
   TrainingOptions& o = in.options;
   if (text.empty()) {
+    const RecomputeModules modules = recipe_recomputes(row);
     assumed = "recompute not stated: none";
+    if (modules.empty()) return true;
+    std::vector<std::string_view> names(modules.size());
+    std::ranges::transform(modules, names.begin(), [](RecomputeModule m) { return to_string(m); });
+    o.recompute = Recompute::selective;
+    o.recompute_modules = modules;
+    assumed = fmt::format("recomputed: {}, as Megatron-Bridge's recipe says", fmt::join(names, ", "));
     return true;
   }
   if (text.starts_with("selective(per-op/ratio)")) {

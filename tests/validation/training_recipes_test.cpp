@@ -1,0 +1,139 @@
+// What Megatron-Bridge's recipes have that its tables do not say: told by release, model, GPU and precision.
+#include <catch2/catch.hpp>
+
+#include <algorithm>
+#include <string>
+
+#include "collcast/validation/training.hpp"
+#include "training_rows.hpp"
+
+using namespace collcast;
+using namespace collcast::test;
+
+namespace {
+
+TrainingStep step_of(const TrainingRow& row) {
+  const auto place = training_machines().place(row);
+  REQUIRE(place.ok());
+  Result<TrainingStep> step = training_step(row, *place);
+  REQUIRE(step.ok());
+  return std::move(step).value();
+}
+
+/// Of a dense model on 64 GPUs that says nothing of sequence parallelism, overlap and recomputation.
+TrainingRow dense_row(const char* framework, const char* model, const char* gpu, const char* precision, int tp) {
+  TrainingRow row = gpt_row();
+  row.framework = framework;
+  row.task = "pretrain";
+  row.model_id = model;
+  row.gpu = gpu;
+  row.precision = precision;
+  row.recompute = "";
+  row.tp = tp;
+  row.dp = 64 / tp;
+  row.mbs = 1;
+  return row;
+}
+
+bool says(const TrainingStep& step, const std::string& what) { return std::ranges::count(step.assumed, what) == 1; }
+
+}  // namespace
+
+TEST_CASE("with TP every recipe splits the sequence, and some run TP in rings") {
+  const auto step = [](const char* framework, const char* model, const char* gpu, const char* precision, int tp = 4) {
+    return step_of(dense_row(framework, model, gpu, precision, tp));
+  };
+  const auto is = [](const TrainingStep& s, bool sequence_parallel, TpOverlap overlap) {
+    return s.inputs.layout.sequence_parallel == sequence_parallel && s.inputs.options.overlap_tp == overlap;
+  };
+  using enum TpOverlap;
+  const char* const h100 = "H100-SXM5-80GB";
+  CHECK(is(step("Megatron-Bridge 26.02", "llama3-70b", h100, "fp8"), true, ring));
+  CHECK(is(step("Megatron-Bridge 26.02", "llama3.1-405b", "GB200-186GB", "mxfp8"), true, ring));
+  CHECK(is(step("Megatron-Bridge 26.02", "llama3.1-405b", "GB200-186GB", "nvfp4"), true, backward));
+  CHECK(is(step("Megatron-Bridge 26.02", "gpt3-175b", h100, "fp8"), true, backward));
+  CHECK(is(step("Megatron-Bridge 26.02", "llama3-70b", h100, "fp8", 1), false, backward));
+  // No other framework has these recipes, and what a row says counts.
+  CHECK(is(step("Megatron-Core 0.8", "llama3-70b", h100, "fp8"), false, backward));
+  TrainingRow row = dense_row("Megatron-Bridge 26.02", "llama3-70b", h100, "fp8", 4);
+  row.task = "lora";
+  CHECK(is(step_of(row), true, backward));
+  row.task = "pretrain", row.overlap = "none";
+  CHECK(is(step_of(row), true, none));
+  row.sp = 0;
+  CHECK_FALSE(step_of(row).inputs.layout.sequence_parallel);
+  row.sp = std::nullopt;
+  CHECK(says(step_of(row), "sp not stated: 1, as Megatron-Bridge's recipes have it with TP"));
+}
+
+TEST_CASE("a recipe's recomputation is that of the preset with the row's layout") {
+  using enum RecomputeModule;
+  const auto recomputed = [](const char* framework, const char* model, const char* gpu, const char* precision, int ep,
+                             int micro_batch, const char* stated = "") {
+    TrainingRow row = dense_row(framework, model, gpu, precision, 1);
+    row.experts = 128;
+    row.topk = 4;
+    row.ep = ep;
+    row.mbs = micro_batch;
+    row.recompute = stated;
+    const TrainingStep step = step_of(row);
+    const TrainingOptions& o = step.inputs.options;
+    const bool any = o.recompute == Recompute::selective;
+    CHECK(says(step, "recompute not stated: none") == (!any && std::string(stated).empty()));
+    return any ? o.recompute_modules : RecomputeModules{};
+  };
+  const RecomputeModules of_gpt_oss{layernorm, moe_act};
+  CHECK(recomputed("Megatron-Bridge 26.04", "gpt-oss-120b", "GB200-186GB", "bf16", 64, 4) == of_gpt_oss);
+  CHECK(recomputed("Megatron-Bridge 26.04.01", "gpt-oss-120b", "B200-SXM-180GB", "bf16", 8, 4) == of_gpt_oss);
+  // Another GPU, precision, release or layout is another preset.
+  CHECK(recomputed("Megatron-Bridge 26.04", "gpt-oss-120b", "GB300-288GB", "bf16", 64, 4).empty());
+  CHECK(recomputed("Megatron-Bridge 26.06", "gpt-oss-120b", "GB200-186GB", "mxfp8", 64, 4).empty());
+  CHECK(recomputed("Megatron-Bridge 25.11", "gpt-oss-120b", "GB200-186GB", "bf16", 64, 4).empty());
+  CHECK(recomputed("Megatron-Bridge 26.04", "gpt-oss-120b", "GB200-186GB", "bf16", 64, 1).empty());
+  CHECK(recomputed("Megatron-Bridge 26.04", "gpt-oss-120b", "GB200-186GB", "bf16", 64, 4, "none").empty());
+}
+
+TEST_CASE("how tokens get to their experts is what a recipe of the row's release, model, GPU and precision says") {
+  const auto sent = [](const char* framework, const char* model, const char* gpu, const char* precision, int ep = 8) {
+    TrainingRow row = gpt_row();
+    row.framework = framework;
+    row.model_id = model;
+    row.gpu = gpu;
+    row.precision = precision;
+    row.experts = 128;
+    row.topk = 8;
+    row.tp = 1;
+    row.dp = 64;
+    row.ep = ep;
+    const auto place = training_machines().place(row);
+    REQUIRE(place.ok());
+    Result<TrainingStep> step = training_step(row, *place);
+    REQUIRE(step.ok());
+    return std::move(step).value();
+  };
+  const auto is = [](const TrainingStep& step, TokenDispatcher dispatcher, bool beside) {
+    const TrainingOptions& o = step.inputs.options;
+    return o.moe_token_dispatcher == dispatcher && o.overlap_ep == beside;
+  };
+  constexpr auto alltoall = TokenDispatcher::alltoall, flex = TokenDispatcher::flex;
+  CHECK(is(sent("Megatron-Bridge 26.06", "qwen3-30b-a3b", "GB300-288GB", "mxfp8"), flex, true));
+  CHECK(is(sent("Megatron-Bridge 26.06", "qwen3-30b-a3b", "GB300-288GB", "bf16"), flex, false));
+  CHECK(is(sent("Megatron-Bridge 26.04.01", "qwen3-30b-a3b", "GB300-288GB", "mxfp8"), flex, false));
+  CHECK(is(sent("Megatron-Bridge 26.04", "qwen3-235b-a22b", "H100-SXM5-80GB", "fp8"), alltoall, true));
+  CHECK(is(sent("Megatron-Bridge 25.11", "qwen3-30b-a3b", "GB200-186GB", "mxfp8"), alltoall, false));
+  CHECK(is(sent("Megatron-Bridge 25.09", "deepseek-v3", "H100-SXM5-80GB", "fp8"), flex, true));
+  // Patch releases come after the release, and no other framework has these recipes.
+  CHECK(is(sent("Megatron-Bridge 26.06", "qwen3-30b-a3b", "B200-SXM-180GB", "mxfp8"), flex, false));
+  CHECK(is(sent("Megatron-Bridge 26.06.01", "qwen3-30b-a3b", "B200-SXM-180GB", "mxfp8"), flex, true));
+  CHECK(is(sent("Megatron-Core 26.06", "qwen3-30b-a3b", "GB300-288GB", "mxfp8"), alltoall, false));
+  CHECK(is(sent("Megatron-Bridge 26.06", "qwen3-30b-a3b", "GB300-288GB", "mxfp8", 1), alltoall, false));
+  const auto says = [](const TrainingStep& step, const char* what) {
+    return std::ranges::count(step.assumed, what) == 1;
+  };
+  CHECK(says(sent("Megatron-Bridge 26.06", "qwen3-30b-a3b", "GB300-288GB", "mxfp8"),
+             "tokens sent once to a node and a rank, beside computing, as Megatron-Bridge's recipe says"));
+  CHECK(says(sent("Megatron-Bridge 25.11", "qwen3-30b-a3b", "GB200-186GB", "mxfp8"),
+             "tokens by an all-to-all that nothing hides, as no recipe is known"));
+  const TrainingStep behind = sent("Megatron-Bridge 25.09", "deepseek-v3", "H100-SXM5-80GB", "fp8");
+  CHECK_FALSE(behind.inputs.options.overlap_dp);
+}
