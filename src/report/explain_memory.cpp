@@ -30,6 +30,20 @@ std::string rows(const StepInputs& in) {
   return in.layout.sequence_parallel ? fmt::format("{} / {}", tokens(in), in.layout.tp) : tokens(in);
 }
 
+/// Of a layer: "T' h", "T f / TP": what products keep as they read it.
+std::string cast_formula(const StepInputs& in, const KeptTensors& kept, bool experts) {
+  const TransformerConfig& m = in.model;
+  const bool latent = m.latent.kv_rank > 0;
+  const int norms = m.parallel_mlp.norms == 1 || !kept.normed ? 0 : (latent ? 0 : 1) + (experts ? 0 : 1);
+  std::vector<std::string> parts;
+  if (norms > 0) parts.push_back(norms == 2 ? "2 T' h" : "T' h");
+  if (latent) parts.push_back(m.latent.q_rank > 0 ? "T' (rq + rkv)" : "T rkv");
+  if (kept.activated && (!experts || m.experts.shared_ffn > 0)) parts.push_back(experts ? "T fs / TP" : "T f / TP");
+  if (experts && kept.dispatched)
+    parts.push_back(kept.experts_activated ? "T' K expert TP load (h + fe / expert TP)" : "T' K expert TP load h");
+  return fmt::format("{}", fmt::join(parts, " + "));
+}
+
 Section activations_section(const StepInputs& in, const MemoryTerms& terms) {
   const TransformerConfig& m = in.model;
   const std::string w = exact(terms.weight_bytes);
@@ -43,9 +57,9 @@ Section activations_section(const StepInputs& in, const MemoryTerms& terms) {
                    in.layout.cp > 1 ? " / CP" : "", exact(terms.tokens), exact(terms.rows),
                    in.layout.sequence_parallel ? ", T/TP with sequence parallelism" : ""),
        Paragraph::Tone::plain});
-  const auto add = [&](const char* name, std::string formula, std::string numbers, Volume value, std::string source) {
+  const auto add = [&](std::string name, std::string formula, std::string numbers, Volume value, std::string source) {
     if (value > Volume{})
-      out.terms.push_back({name, std::move(formula), std::move(numbers), value.value(), "B", source});
+      out.terms.push_back({std::move(name), std::move(formula), std::move(numbers), value.value(), "B", source});
   };
   const KeptTensors kept = kept_tensors(in, experts);
   const int norms = m.parallel_mlp.norms, tensors = kept.norms;
@@ -130,6 +144,15 @@ Section activations_section(const StepInputs& in, const MemoryTerms& terms) {
       "full recomputation keeps nothing else");
   std::string sum;
   for (const Term& term : out.terms) sum += (sum.empty() ? "" : " + ") + format_bytes(Volume(term.value));
+  if (a.cast > Volume{}) {
+    const double operand = terms.operand_bytes;
+    sum += " - " + format_bytes(a.cast);
+    add("less, in " + in.options.precision, fmt::format("(w - i) ({})", cast_formula(in, kept, experts)),
+        fmt::format("({} - {}) x {}", w, exact(operand), exact(a.cast.value() / (terms.weight_bytes - operand))),
+        a.cast,
+        fmt::format("inputs that products alone need are kept as these read them, i = {} bytes an element",
+                    exact(operand)));
+  }
   out.terms.push_back({"activations of a layer", "sum", sum, a.total().value(), "B", korthikanti});
   if (experts && terms.parameters.layers > 0)
     out.terms.push_back({"of a layer with an MLP",

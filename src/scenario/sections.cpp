@@ -390,6 +390,7 @@ TrainingOptions read_training(Reader& reader, const Node& node) {
   o.optional("cross_entropy_loss_fusion", t.fuse_loss, AsTruth{});
   o.optional("moe_grouped_gemm", t.moe_grouped_gemm, AsTruth{});
   o.optional("gradient_accumulation_fusion", t.fuse_accumulation, AsTruth{});
+  o.optional("save_original_input", t.save_original_input, AsTruth{});
   o.optional("overlap_dp", t.overlap_dp, AsTruth{});
   if (Bytes bucket{}; o.optional("bucket", bucket, AsBytes{})) t.bucket = bucket;
   o.optional("overlap_pp", t.overlap_pp, AsTruth{});

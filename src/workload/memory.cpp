@@ -50,6 +50,31 @@ double kept_of_latent(const StepInputs& in) {
   return l.q_rank + l.kv_rank + l.rope + queries + keys;
 }
 
+/// Bytes that an element takes less as the products read it than as it is computed; 0 where it is kept as it is. With
+/// some layers in bf16 all count as these.
+double saved_by_casts(const StepInputs& in) {
+  const TrainingOptions& o = in.options;
+  if (in.serving || is_frozen(o) || o.save_original_input || o.bf16_first_layers + o.bf16_last_layers > 0) return 0;
+  const Precision precision = KernelTimer(in).precision();
+  return std::max(0.0, precision.activation - precision.operand);
+}
+
+/// What products keep of a layer for the gradients of their weights, of what nothing else needs as it was: what one
+/// product alone reads of the norms (the first one's output goes to two products in latent attention, the second's to
+/// the router, too), of the small ranks, of what activation functions give, and the rows of experts. What attention
+/// gives is kept by attention.
+double elements_cast(const StepInputs& in, const KeptTensors& tensors, bool with_experts) {
+  const Share share(in);
+  const bool latent = share.latent > 0, one_for_both = in.model.parallel_mlp.norms == 1;
+  const int norms = one_for_both ? 0 : (latent ? 0 : 1) + (with_experts ? 0 : 1);
+  double out = tensors.normed ? norms * share.rows * share.hidden : 0;
+  if (latent) out += rows_of_latent(in, share) * (in.model.latent.q_rank + in.model.latent.kv_rank);
+  if (tensors.activated) out += share.tokens * (with_experts ? share.shared : share.ffn);
+  if (!with_experts || !tensors.dispatched) return out;
+  return out +
+         share.taken * ((tensors.expert_rows ? share.hidden : 0) + (tensors.experts_activated ? share.expert : 0));
+}
+
 ActivationTerms activations_with(const StepInputs& in, const KeptTensors& tensors, bool with_experts) {
   const Share share(in);
   const double w = KernelTimer(in).precision().activation;
@@ -66,6 +91,7 @@ ActivationTerms activations_with(const StepInputs& in, const KeptTensors& tensor
         Volume(w * share.taken * ((tensors.expert_rows ? share.hidden : 0) + share.expert * tensors.experts) +
                8 * share.rows * in.model.experts.count);
   kept.adapters = Volume(w * kept_by_adapters(in, with_experts));
+  kept.cast = Volume(saved_by_casts(in) * elements_cast(in, tensors, with_experts));
   if (tensors.core)
     kept.core =
         Volume(in.options.attention == Attention::flash ? 4 * share.lse : share.scores * (w + (dropout ? w + 1 : 0)));
@@ -380,16 +406,20 @@ KeptTensors kept_tensors(const StepInputs& in, bool with_experts) {
   kept.key = !up && !again(RecomputeModule::k_proj);
   kept.value = !up && !again(RecomputeModule::v_proj);
   kept.core = !again(RecomputeModule::core_attn);
+  kept.normed = !again(RecomputeModule::layernorm);
   if (with_experts) {
     kept.dispatched = !again(RecomputeModule::moe);
     if (again(RecomputeModule::moe_act) && !drops_activation(in)) --kept.experts;
     if (!kept.dispatched) kept.experts = 0;
     if (!kept.dispatched || again(RecomputeModule::shared_experts)) kept.mlp = 0;
+    kept.activated = kept.mlp > 0;
+    kept.experts_activated = !again(RecomputeModule::moe_act);
     return kept;
   }
   for (const RecomputeModule one : {RecomputeModule::gate_proj, RecomputeModule::up_proj, RecomputeModule::mlp_act})
     if (again(one) && !(one == RecomputeModule::mlp_act && drops_activation(in))) --kept.mlp;
   if (again(RecomputeModule::mlp)) kept.mlp = 0;
+  kept.activated = kept.mlp > 0 && !again(RecomputeModule::mlp_act);
   return kept;
 }
 
@@ -402,6 +432,7 @@ MemoryTerms memory_terms(const StepInputs& in, int stage, const Orders& made) {
   terms.stage = stage;
   terms.parameters = parameter_terms(in, stage);
   terms.weight_bytes = w;
+  terms.operand_bytes = precision.operand;
   terms.base_bytes = workload::is_quantised(in.options) ? workload::nf4_bytes : w;
   if (workload::is_quantised(in.options))
     terms.dequantised =

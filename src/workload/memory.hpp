@@ -17,6 +17,11 @@
 //   norms and residuals   T' h (4 w + 2 with dropout): input and output of both norms, two masks
 //   QKV and core output   w T (2a + 2k) d / t
 //   MLP                   w T f g / t, g = 3 gated or 2: what the activation reads and writes
+//   less, in fp8 or fp4   (w - i) of each element that one product alone reads, i bytes as it reads it: outputs of
+//                         norms (not the first's of latent attention, which two products read, nor the second's where
+//                         the router reads it), of the small ranks' norms, of activation functions, rows of experts
+//                         (Transformer Engine, module/linear.py; Megatron-Core keeps what attention gives once,
+//                         core/transformer/attention.py: set_save_original_input)
 //   core                  unfused (b a s^2 / t)(w + (w + 1) with dropout); flash 4 b a s / t; selective 0
 //   full recomputation    w T' h, and the working set of the one layer being recomputed
 //   latent attention      QKV and core output w T (a (d_n + d_r) + k (d_n + d_r) + (a + k) d_v) / t with k = a, and w
@@ -26,9 +31,9 @@
 //   shared
 //                         experts w T f_s g / t; 8 T' E for the router (probabilities and their map, fp32)
 // States of experts: E/e of them, 1/t_e each, split over the ranks that have the same ones.
-// Zero bubble keeps from a backward to its weight gradients the inputs of the matrices and the gradients of their
-// outputs (Qi et al. 2023: 32 of 34 s b h in a GPT layer): w (4 T' h + T (2a + 2k) d/t + T f g/t); of the head w (T' h
-// + T V/t) (WeightGradStore in megatron/core/tensor_parallel/layers.py of their fork).
+// Zero bubble keeps, all in w, from a backward to its weight gradients the inputs of the matrices and the gradients of
+// their outputs (Qi et al. 2023: 32 of 34 s b h in a GPT layer): w (4 T' h + T (2a + 2k) d/t + T f g/t); of the head w
+// (T' h + T V/t) (WeightGradStore in megatron/core/tensor_parallel/layers.py of their fork).
 // In flight: 1F1B min(m, p - i), GPipe m micro-batches; interleaved what its order holds where that is most: up to
 // 2 (p-1-i) + (v-1) p + 1 micro-batches of a chunk each, on the first stage 1 + (p-1)/(p v) times what 1F1B holds;
 // zero bubble likewise, and micro-batches that wait for their weight gradients: of H1 p - i and i, of H2

@@ -148,6 +148,7 @@ training:
   cross_entropy_loss_fusion: false
   moe_grouped_gemm: false
   gradient_accumulation_fusion: false
+  save_original_input: true
   overlap_dp: true
   overlap_tp: ring
   bucket: 40MB

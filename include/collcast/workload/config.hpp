@@ -351,6 +351,9 @@ struct TrainingOptions {
   int gradient_bytes = 4;             ///< per parameter, as kept and as reduced (Megatron 4; 2)
   bool moe_grouped_gemm = true;       ///< the experts of a rank in one kernel, where its times are known; else one each
   bool fuse_loss = true;              ///< the loss reads logits three times; else it is kernels of one operation each
+  /// fp8 and fp4: the inputs of products are kept for the backward as they were, not as the products read them
+  /// (Transformer Engine's Linear has this name; torchao).
+  bool save_original_input = false;
   bool fuse_accumulation = true;  ///< products of weight gradients add to what is summed up; else kernels behind them
   bool overlap_dp = true;         ///< gradient buckets under the last backward, ZeRO-3's gathers beside computing
   std::optional<Bytes> bucket = {};  ///< gradient bucket size, used as it is; nothing: default_bucket, or more

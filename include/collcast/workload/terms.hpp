@@ -72,6 +72,9 @@ struct KeptTensors {  ///< of one layer, which of its parts are kept until the b
   bool dispatched = true;   ///< the experts' rows and the router's probabilities
   bool expert_rows = true;  ///< of these, the rows that came to the experts
   bool core = true;
+  bool normed = true;             ///< of the norms what one product alone reads
+  bool activated = true;          ///< what the MLP's activation function, or the shared experts', gives
+  bool experts_activated = true;  ///< the same of the experts
 };
 /// Of a layer of which all is kept, and as TrainingOptions::recompute_modules says.
 KeptTensors all_tensors(const StepInputs&, bool with_experts);
@@ -84,13 +87,16 @@ struct ActivationTerms {  ///< of one layer and micro-batch
   Volume input{};     ///< full recomputation keeps nothing else
   Volume adapters{};  ///< what the first matrices of low-rank adapters give
   Volume weights{};   ///< zero bubble: inputs and output gradients of the matrices, from the backward to the weights'
-  Volume total() const { return norms + projections + latent + mlp + experts + core + input + adapters; }
+  /// fp8 and fp4: so much less, as inputs of products are kept as these read them.
+  Volume cast{};
+  Volume total() const { return norms + projections + latent + mlp + experts + core + input + adapters - cast; }
 };
 struct MemoryTerms {  ///< of one rank of a stage
   int stage = 0;
   ParameterTerms parameters;
   double weight_bytes = 0, gradient_bytes = 0, optimizer_bytes = 0;  ///< per parameter
-  double base_bytes = 0;  ///< per parameter of the layers' matrices: fewer where they are kept quantised
+  double operand_bytes = 0;  ///< of an element of activations as a layer's product reads it
+  double base_bytes = 0;     ///< per parameter of the layers' matrices: fewer where they are kept quantised
   int weight_shares = 1, gradient_shares = 1, optimizer_shares = 1;  ///< ranks that each is split over with ZeRO
   int zero = 0;
   double apart = 0;                                 ///< of the parameters those of experts that go their own way,

@@ -14,11 +14,14 @@ namespace {
 
 bool contains(const std::string& text, std::string_view part) { return text.find(part) != std::string::npos; }
 
-}  // namespace
+/// Runs the layers of Transformer Engine.
+bool is_engine(const std::string& framework) {
+  return contains(framework, "core") || contains(framework, "te ") || contains(framework, "bridge");
+}
 
-Habits habits_of(const TrainingRow& row) {
+Habits habits_of_framework(const TrainingRow& row) {
   const std::string framework = lower(row.framework);
-  const bool engine = contains(framework, "core") || contains(framework, "te ") || contains(framework, "bridge");
+  const bool engine = is_engine(framework);
   if (framework.starts_with("megatron") && !engine)
     return {Attention::unfused, 0.1, 2, 4, false, eager_launch, FlashAttention::table, false, false};
   if (framework.starts_with("megatron") && !contains(framework, "bridge"))
@@ -38,6 +41,15 @@ Habits habits_of(const TrainingRow& row) {
   return {};
 }
 
+}  // namespace
+
+Habits habits_of(const TrainingRow& row) {
+  Habits out = habits_of_framework(row);
+  const std::string framework = lower(row.framework);
+  out.keeps_casts = is_engine(framework) || framework.starts_with("nemo");
+  return out;
+}
+
 std::string habits_text(const TrainingRow& row, const StepInputs& in) {
   const TrainingOptions& o = in.options;
   std::vector<std::string> said{o.attention == Attention::unfused ? "unfused attention" : "flash attention"};
@@ -51,7 +63,10 @@ std::string habits_text(const TrainingRow& row, const StepInputs& in) {
   if (row.overlap.empty()) {
     if (in.layout.replicas() > 1)
       said.emplace_back(o.overlap_dp ? "gradients exchanged beside the backward" : "gradients exchanged behind it");
-    if (in.layout.tp > 1) said.emplace_back(o.overlap_tp == TpOverlap::none ? "TP exposed" : "TP beside the backward");
+    if (in.layout.tp > 1)
+      said.emplace_back(o.overlap_tp == TpOverlap::none   ? "TP exposed"
+                        : o.overlap_tp == TpOverlap::ring ? "TP in rings"
+                                                          : "TP beside the backward");
   }
   return fmt::format("as {} runs: {}", row.framework.empty() ? "PyTorch" : printable(row.framework),
                      fmt::join(said, ", "));

@@ -20,6 +20,7 @@ struct Habits {
   FlashAttention flash = FlashAttention::table;
   bool dummy_gradients = false;  ///< Transformer Engine's: one of 16 bit per distinct shape of weights
   bool fuse_loss = true;
+  bool keeps_casts = false;  ///< inputs of products in 8 bit (Transformer Engine; torchao keeps them as they were)
 };
 Habits habits_of(const TrainingRow&);
 

@@ -7,7 +7,8 @@
 //     (github.com/NVIDIA/Megatron-LM v2.x and v3.0, megatron/model/distributed.py, megatron/arguments.py)
 //   Megatron-Core with Transformer Engine: flash attention, no dropout, gradients in fp32, buckets of at least
 //     40,000,000 parameters (megatron/core/distributed/distributed_data_parallel.py), a dummy gradient per shape of
-//     weights (fused accumulation in Transformer Engine, module/base.py: get_dummy_wgrad)
+//     weights (fused accumulation in Transformer Engine, module/base.py: get_dummy_wgrad), in fp8 and fp4 inputs of
+//     products kept as these read them (module/linear.py, without save_original_input)
 //   NeMo and Megatron-Bridge recipes for performance: the same with gradients in bf16 (grad_reduce_in_bf16)
 //   FSDP in PyTorch: flash attention, no dropout, gradients in bf16; in llm-foundry by the Triton kernels of the first
 //     FlashAttention (attn_impl: triton of its MPT configurations), in torchtitan and fms-fsdp by PyTorch's, which are
@@ -336,6 +337,7 @@ class Reading {
     if (row_.source_id == "bloom-prequel") wait_for_each_launch(o);
     o.gradient_bytes = o.precision == "fp16" ? habits_.gradient_bytes_16 : habits_.gradient_bytes;
     o.fuse_accumulation = !adds_gradients_apart();
+    o.save_original_input = !habits_.keeps_casts;
     o.fuse_loss =
         habits_.fuse_loss && !(lower(row_.framework).starts_with("torchtitan") && contains(row_.notes, "eager"));
     recompute();
