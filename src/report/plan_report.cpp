@@ -109,8 +109,8 @@ Json variant_json(const PlanVariant& v, const PlanInputs& in) {
 Json limits_json(const std::vector<Gate>& limits) {
   Json out = Json::array();
   for (const Gate& gate : limits) {
-    const auto figure = std::ranges::find(gate_figures(), gate.figure, &GateFigure::name);
-    out.push_back({{"figure", gate.figure}, {"bound", to_string(figure->bound)}, {"limit", gate.limit}});
+    out.push_back(
+        {{"figure", gate.figure}, {"bound", to_string(gate_figure(gate.figure).bound)}, {"limit", gate.limit}});
   }
   return out;
 }

@@ -24,10 +24,9 @@ bool has_server_intervals(const PlanReport& report) {
 std::string limits_text(const PlanReport& report) {
   std::string out;
   for (const Gate& gate : report.inputs.limits) {
-    const auto figure = std::ranges::find(gate_figures(), gate.figure, &GateFigure::name);
-    out +=
-        fmt::format("{}{} {} {}", out.empty() ? "" : ", ", gate.figure,
-                    figure->bound == Bound::max ? "at most" : "at least", value_text(gate.limit, unit_of(gate.figure)));
+    out += fmt::format("{}{} {} {}", out.empty() ? "" : ", ", gate.figure,
+                       gate_figure(gate.figure).bound == Bound::max ? "at most" : "at least",
+                       value_text(gate.limit, unit_of(gate.figure)));
   }
   return out;
 }

@@ -307,11 +307,10 @@ Json operations_json(const std::vector<Operation>& operations) {
 }
 
 Json spread_json(const TimeSpread& times) {
-  return {{"mean_s", times.mean.count()},
-          {"p50_s", times.p50.count()},
-          {"p90_s", times.p90.count()},
-          {"p99_s", times.p99.count()},
-          {"longest_s", times.longest.count()}};
+  Json out;
+  for (const TimeStatistic& statistic : time_statistics)
+    out[fmt::format("{}_s", statistic.name)] = (times.*statistic.of).count();
+  return out;
 }
 
 /// The members of `object`, or null in their place where there is no model.
