@@ -306,13 +306,6 @@ Json operations_json(const std::vector<Operation>& operations) {
   return out;
 }
 
-Json spread_json(const TimeSpread& times) {
-  Json out;
-  for (const TimeStatistic& statistic : time_statistics)
-    out[fmt::format("{}_s", statistic.name)] = (times.*statistic.of).count();
-  return out;
-}
-
 /// The members of `object`, or null in their place where there is no model.
 Json null_unless(bool has_model, Json object) {
   if (has_model) return object;
@@ -336,11 +329,7 @@ void add_inference(Json& out, const InferenceResult& r) {
   out["inference"] = {{"prefill", phase_json(r.prefill)}, {"decode", phase_json(r.decode)}};
   out["inference"]["decode"]["first_token_s"] = r.first_token.count();
   out["inference"]["decode"]["last_token_s"] = r.last_token.count();
-  if (r.load)
-    out["inference"]["load"] = {{"duration_s", r.load->duration.count()},
-                                {"tokens_per_s", r.load->tokens_per_s},
-                                {"ttft", spread_json(r.load->ttft)},
-                                {"tpot", spread_json(r.load->tpot)}};
+  if (r.load) out["inference"]["load"] = load_times_json(*r.load);
 }
 
 void add_interval(Json& out, const StepReport& report) {
