@@ -108,10 +108,13 @@ namespace {
 
 /// The figure that a limit is on: "ttft_s", or of "p99" the requests' "ttft.p99_s"; nothing, and an error, of no word.
 std::optional<std::string> limited_figure(const char* option, std::string_view figure, const std::string& statistic,
-                                          Diagnostics& errors) {
+                                          const Location& where, Diagnostics& errors) {
   std::vector<std::string> words;
   for (const TimeStatistic& one : time_statistics) words.emplace_back(one.name);
-  if (!parse_word(option, statistic, words, errors)) return std::nullopt;
+  if (!parse_word(option, statistic, words, errors)) {
+    errors.back().where = where;
+    return std::nullopt;
+  }
   const auto found = std::ranges::find_if(
       gate_figures(), [&](const GateFigure& f) { return f.among == figure && f.statistic == statistic; });
   return std::string(found->name);
@@ -124,8 +127,8 @@ void parse_limits(const char* option, const std::string& text, const char* figur
   for (const std::string& limit : split(text)) {
     const std::size_t equals = limit.find('=');
     const bool is_plain = equals == std::string::npos;
-    const auto name =
-        is_plain ? std::optional<std::string>(figure) : limited_figure(option, figure, limit.substr(0, equals), errors);
+    const auto name = is_plain ? std::optional<std::string>(figure)
+                               : limited_figure(option, figure, limit.substr(0, equals), where, errors);
     const std::string value = is_plain ? limit : limit.substr(equals + 1);
     const Parsed<Seconds> read = parse_seconds(value);
     if (!read.ok || read.value <= Seconds(0))
