@@ -118,6 +118,7 @@ Result<Question> understand(const PlanArgs& args, const std::string& what_if, co
   override_space(args.space, scenario.search, errors);
   const Goals goals = parse_goals(args.goals, errors);
   if (!errors.empty()) return errors;
+  if (Diagnostics wrong = without_load(goals, args.goals, scenario); !wrong.empty()) return wrong;
 
   const int per_node = gpus_per_node(scenario.topology), world = scenario.step->layout.world();
   int gpus = gpus_of_job(scenario, per_node);
@@ -321,7 +322,7 @@ Exit run_plan(const PlanArgs& args, const Session& session) {
   // A page on standard output says it itself.
   const bool page_is_read = is_page_read(args.output, format);
   if (report.result.partial && !page_is_read) say(session, {partial_text(report)});
-  if (nothing_fits(report) && !page_is_read) say(session, {nothing_fits_text(report.result)});
+  if (nothing_fits(report) && !page_is_read) say(session, {nothing_fits_text(report)});
   const Exit delivered = deliver(session, report, format, args.output);
   return patience.exit(delivered);
 }
@@ -365,6 +366,7 @@ Command add_plan(CLI::App& parent) {
       "Of a server: most tokens/s per GPU among those that keep the limits, replicas of 8 to 64 sequences\n"
       "  collcast plan llama3-70b-inference-8xh100 --batch 8,16,32,64 --max-ttft 2s --max-tpot 30ms\n"
       "  collcast plan llama3-70b-inference-8xh100 --objective tpot --why tp=4\n"
+      "  collcast plan llama3-70b-inference-8xh100 --what-if benchmark-run --max-ttft p99=2s --max-tpot p90=25ms\n"
       "Where no layout fits it says what would make one fit.\n"
       "Ctrl-C prints the best so far, marked partial, and exits with 130.");
   return [args, &app](const Session& session) {

@@ -94,33 +94,83 @@ void add_goal_options(CLI::App& app, GoalArgs& args) {
   const auto option = [&](const char* name, std::string& value, const char* type, const char* text) {
     app.add_option(name, value, text)->type_name(type)->group("Search");
   };
-  option("--objective", args.objective, "WORD",
-         "of a server: what ranks it: tokens_per_s_per_gpu, tpot or ttft (default: tokens_per_s_per_gpu)");
-  option("--max-ttft", args.max_ttft, "TIME",
-         "of a server: reject what takes longer until the first tokens (default: the scenario's gates)");
-  option("--max-tpot", args.max_tpot, "TIME", "and what takes longer from token to token");
+  option(
+      "--objective", args.objective, "WORD",
+      "of a server: what ranks it: tokens_per_s_per_gpu, tpot or ttft; with inference.load also ttft.p99 and its kin "
+      "(default: tokens_per_s_per_gpu)");
+  option("--max-ttft", args.max_ttft, "LIMITS",
+         "of a server: reject what takes longer until the first tokens: 2s; with inference.load also p99=2s, or "
+         "p50=500ms,p99=2s, of mean, p50, p90, p99, longest (default: the scenario's gates)");
+  option("--max-tpot", args.max_tpot, "LIMITS", "and what takes longer from token to token");
 }
+
+namespace {
+
+/// The figure that a limit is on: "ttft_s", or of "p99" the requests' "ttft.p99_s"; nothing, and an error, of no word.
+std::optional<std::string> limited_figure(const char* option, std::string_view figure, const std::string& statistic,
+                                          const Location& where, Diagnostics& errors) {
+  std::vector<std::string> words;
+  for (const TimeStatistic& one : time_statistics) words.emplace_back(one.name);
+  if (!parse_word(option, statistic, words, errors)) {
+    errors.back().where = where;
+    return std::nullopt;
+  }
+  const auto found = std::ranges::find_if(
+      gate_figures(), [&](const GateFigure& f) { return f.among == figure && f.statistic == statistic; });
+  return std::string(found->name);
+}
+
+/// "2s", "p99=2s" or "500ms,p99=2s".
+void parse_limits(const char* option, const std::string& text, const char* figure, Goals& goals, Diagnostics& errors) {
+  if (text.empty()) return;
+  Location where = typed(option, text);
+  for (const std::string& limit : split(text)) {
+    const std::size_t equals = limit.find('=');
+    const bool is_plain = equals == std::string::npos;
+    const auto name = is_plain ? std::optional<std::string>(figure)
+                               : limited_figure(option, figure, limit.substr(0, equals), where, errors);
+    const std::string value = is_plain ? limit : limit.substr(equals + 1);
+    const Parsed<Seconds> read = parse_seconds(value);
+    if (!read.ok || read.value <= Seconds(0))
+      errors.push_back({where, fmt::format("'{}' is no time to keep", shown(value)),
+                        "expected a time above 0, such as 50ms, or p99=50ms"});
+    else if (name && std::ranges::count(goals.limits, *name, &Gate::figure) > 0)
+      errors.push_back({where, fmt::format("'{}' has its limit already", is_plain ? figure : limit.substr(0, equals)),
+                        "expected each once"});
+    else if (name)
+      goals.limits.push_back({*name, read.value.count(), where});
+    where.column += static_cast<int>(limit.size()) + 1;
+  }
+}
+
+}  // namespace
 
 Goals parse_goals(const GoalArgs& args, Diagnostics& errors) {
   Goals out;
   if (!args.objective.empty()) {
+    const std::vector<ServingObjective> objectives = serving_objectives();
     std::vector<std::string> words;
-    for (const ServingObjective objective : serving_objectives) words.emplace_back(to_string(objective));
-    if (const auto index = parse_word("--objective", args.objective, words, errors))
-      out.objective = serving_objectives[*index];
+    for (const ServingObjective& objective : objectives) words.push_back(to_string(objective));
+    if (const auto index = parse_word("--objective", args.objective, words, errors)) out.objective = objectives[*index];
   }
-  const auto limit = [&](const char* option, const std::string& value, const char* figure) {
-    if (value.empty()) return;
-    const Parsed<Seconds> read = parse_seconds(value);
-    if (read.ok && read.value > Seconds(0))
-      out.limits.push_back({figure, read.value.count(), typed(option, value)});
-    else
-      errors.push_back({typed(option, value), fmt::format("'{}' is no time to keep", shown(value)),
-                        "expected a time above 0, such as 50ms"});
-  };
-  limit("--max-ttft", args.max_ttft, "ttft_s");
-  limit("--max-tpot", args.max_tpot, "tpot_s");
+  parse_limits("--max-ttft", args.max_ttft, "ttft_s", out, errors);
+  parse_limits("--max-tpot", args.max_tpot, "tpot_s", out, errors);
   return out;
+}
+
+Diagnostics without_load(const Goals& goals, const GoalArgs& args, const Scenario& scenario) {
+  Diagnostics wrong;
+  if (scenario.step->serving && scenario.step->serving->load) return wrong;
+  const auto refuse = [&](const Location& where, std::string_view what) {
+    wrong.push_back(
+        {where, fmt::format("{} is of the requests of a run, and the scenario has none", what),
+         "expected a scenario with 'inference.load', or a goal without a statistic, such as --max-ttft 2s"});
+  };
+  if (goals.objective.statistic != nullptr) refuse(typed("--objective", args.objective), to_string(goals.objective));
+  for (const Gate& limit : goals.limits)
+    if (const GateFigure& figure = gate_figure(limit.figure); figure.of == GateFigure::Of::load)
+      refuse(limit.where, figure.name);
+  return wrong;
 }
 
 std::vector<Gate> limits_of(const Scenario& scenario, const Goals& goals) {

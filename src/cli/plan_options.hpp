@@ -28,10 +28,12 @@ struct GoalArgs {
 };
 void add_goal_options(CLI::App&, GoalArgs&);
 struct Goals {
-  ServingObjective objective = ServingObjective::tokens_per_s_per_gpu;
+  ServingObjective objective = {};
   std::vector<Gate> limits;
 };
 Goals parse_goals(const GoalArgs&, Diagnostics& errors);
+/// Goals on the requests of a run, where the scenario has none.
+Diagnostics without_load(const Goals&, const GoalArgs&, const Scenario&);
 /// Limits of the command line replace the scenario's of the same figure.
 std::vector<Gate> limits_of(const Scenario&, const Goals&);
 

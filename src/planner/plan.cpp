@@ -233,17 +233,13 @@ std::vector<SearchPiece> training_pieces(const PlanInputs& in, const Fabric& fab
 
 /// What is ranked by: less is better.
 double ranked_by(const PlanInputs& in, const PlannedLayout& p) {
+  using Figure = ServingObjective::Figure;
   if (!p.server) return p.step().count();
-  switch (in.objective) {
-    case ServingObjective::tokens_per_s_per_gpu:
-      return -p.rates.tokens_per_s_per_gpu;
-    case ServingObjective::tpot:
-      return p.server->times().tpot.count();
-    case ServingObjective::ttft:
-      return p.server->times().ttft.count();
-  }
-  check(false, "a known objective");
-  return 0;
+  const auto& [figure, statistic] = in.objective;
+  if (figure == Figure::tokens_per_s_per_gpu) return -p.rates.tokens_per_s_per_gpu;
+  if (statistic == nullptr) return (figure == Figure::tpot ? p.server->times().tpot : p.server->times().ttft).count();
+  check(p.server->load.has_value(), "percentiles rank servers with a run of requests");
+  return ((figure == Figure::tpot ? p.server->load->tpot : p.server->load->ttft).*statistic->of).count();
 }
 
 /// By that, what else servers are asked for, memory and the layout itself: no two are equal.
@@ -268,7 +264,7 @@ std::vector<PlannedLayout> fast_and_small(const std::vector<PlannedLayout>& rank
 
 /// Of servers: of short TPOT and many tokens/s per GPU.
 std::vector<PlannedLayout> prompt_and_productive(PlanInputs in, std::vector<PlannedLayout> all) {
-  in.objective = ServingObjective::tpot;
+  in.objective = {ServingObjective::Figure::tpot};
   std::ranges::sort(all, [&](const PlannedLayout& a, const PlannedLayout& b) { return better(in, a, b); });
   std::vector<PlannedLayout> front;
   for (const PlannedLayout& layout : all)

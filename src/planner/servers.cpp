@@ -148,10 +148,16 @@ class ServerSearch {
   FamilyResult result_;
 };
 
-std::string limit_text(const Gate& gate) {
-  if (gate.figure.ends_with("_bytes")) return format_bytes(Volume(gate.limit));
-  if (gate.figure.starts_with("tokens_per_s")) return fmt::format("{:.6g} tokens/s", gate.limit);
-  return format_seconds(Seconds(gate.limit));
+std::string amount_text(std::string_view figure, double amount) {
+  if (figure.ends_with("_bytes")) return format_bytes(Volume(amount));
+  if (figure.starts_with("tokens_per_s")) return fmt::format("{:.6g} tokens/s", amount);
+  return format_seconds(Seconds(amount));
+}
+
+/// "above its limit, 2 s"
+std::string beyond_limit(const GateResult& g) {
+  return fmt::format("{} its limit, {}", g.bound == Bound::max ? "above" : "below",
+                     amount_text(g.gate.figure, g.gate.limit));
 }
 
 }  // namespace
@@ -200,16 +206,22 @@ void take_server(const StepResult& r, PlannedLayout& layout) {
   server.tokens_per_s = r.inference->tokens_per_s;
   server.prefill = prefill.breakdown;
   server.decode = decode.breakdown;
+  server.load = r.inference->load;
   layout.server = server;
 }
 
 std::optional<Objection> broken_limit(const PlanInputs& in, const StepResult& result) {
   for (const GateResult& g : check_gates(in.limits, result))
-    if (!g.kept())
-      return Objection(ObjectionKind::limit,
-                       fmt::format("{} is {} its limit, {}", g.gate.figure, g.bound == Bound::max ? "above" : "below",
-                                   limit_text(g.gate)));
+    if (!g.kept()) return Objection(ObjectionKind::limit, fmt::format("{} is {}", g.gate.figure, beyond_limit(g)));
   return std::nullopt;
+}
+
+std::vector<std::string> broken_limits(const PlanInputs& in, const StepResult& result) {
+  std::vector<std::string> out;
+  for (const GateResult& g : check_gates(in.limits, result))
+    if (!g.kept())
+      out.push_back(fmt::format("{} is {}, {}", g.gate.figure, amount_text(g.gate.figure, g.value), beyond_limit(g)));
+  return out;
 }
 
 std::optional<ObjectionKind> server_memory_objection(const MemoryUse& use) {
@@ -267,17 +279,20 @@ LayoutChoice complete_server(const LayoutQuestion& q, LayoutChoice c, const Plan
 
 namespace collcast {
 
-std::string_view to_string(ServingObjective objective) {
-  switch (objective) {
-    case ServingObjective::tokens_per_s_per_gpu:
-      return "tokens_per_s_per_gpu";
-    case ServingObjective::tpot:
-      return "tpot";
-    case ServingObjective::ttft:
-      return "ttft";
-  }
-  check(false, "a known objective");
-  return {};
+std::string to_string(const ServingObjective& objective) {
+  using Figure = ServingObjective::Figure;
+  const char* figure = objective.figure == Figure::tpot   ? "tpot"
+                       : objective.figure == Figure::ttft ? "ttft"
+                                                          : "tokens_per_s_per_gpu";
+  return objective.statistic == nullptr ? figure : fmt::format("{}.{}", figure, objective.statistic->name);
+}
+
+std::vector<ServingObjective> serving_objectives() {
+  using Figure = ServingObjective::Figure;
+  std::vector<ServingObjective> out{{}, {Figure::tpot}, {Figure::ttft}};
+  for (const Figure figure : {Figure::tpot, Figure::ttft})
+    for (const TimeStatistic& statistic : time_statistics) out.push_back({figure, &statistic});
+  return out;
 }
 
 }  // namespace collcast

@@ -2,6 +2,7 @@
 #include "collcast/planner/why.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "planner/families.hpp"
 #include "planner/sentences.hpp"
@@ -45,7 +46,7 @@ void add_server(const PlanInputs& in, const StepResult& result, WhyLayout& layou
   planner::take_server(result, planned);
   layout.server = planned.server;
   layout.tokens_per_s_per_gpu = result.tokens_per_s_per_gpu;
-  if (const auto broken = planner::broken_limit(in, result)) layout.objections.push_back(broken->words());
+  for (std::string& broken : planner::broken_limits(in, result)) layout.objections.push_back(std::move(broken));
 }
 
 Result<Forecast> forecast(const PlanInputs& in, const Fabric& fabric, const LayoutChoice& choice) {

@@ -64,6 +64,24 @@ Json number(std::optional<Seconds> seconds) {
 }
 Json range_json(const TimeRange& range) { return {{"low_s", range.low.count()}, {"high_s", range.high.count()}}; }
 
+namespace {
+
+Json spread_json(const TimeSpread& times) {
+  Json out;
+  for (const TimeStatistic& statistic : time_statistics)
+    out[fmt::format("{}_s", statistic.name)] = (times.*statistic.of).count();
+  return out;
+}
+
+}  // namespace
+
+Json load_times_json(const LoadTimes& load) {
+  return {{"duration_s", load.duration.count()},
+          {"tokens_per_s", load.tokens_per_s},
+          {"ttft", spread_json(load.ttft)},
+          {"tpot", spread_json(load.tpot)}};
+}
+
 Json ranks(const Group& group) {
   Json out = Json::array();
   for (int i = 0; i < group.size(); ++i) out.push_back(group[i].value());

@@ -23,6 +23,8 @@ std::string text(const Json&);
 
 Json number(std::optional<Seconds>);
 Json range_json(const TimeRange&);
+/// What the requests of a run waited for, and how fast it was.
+Json load_times_json(const LoadTimes&);
 Json ranks(const Group&);
 Json machine(const MachineSummary&);
 /// All that a step's forecast depends on beside its machine.

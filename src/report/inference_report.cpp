@@ -77,6 +77,7 @@ Json document_json(const InferenceReport& report) {
   Json measured = Json::array();
   for (const InferenceDeviation& row : report.rows)
     measured.push_back({row.of.row_id, seconds(row.measured_ttft), seconds(row.measured_tpot)});
+  for (const std::string& line : report.settings) measured.push_back(line);
   out["inputs"] = {{"method", "estimate"},
                    {"rows", report.rows.size()},
                    {"measured_digest", digest(measured)},

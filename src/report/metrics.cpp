@@ -83,9 +83,9 @@ std::string term_text(std::string name) {
 }
 
 Better better(std::string_view figure) {
-  constexpr std::array<std::string_view, 9> lower{"step_s",     "peak_bytes", "over_capacity_bytes",
-                                                  "ttft_s",     "tpot_s",     "mean_ape",
-                                                  "median_ape", "estimate_s", "simulate_s"};
+  constexpr std::array<std::string_view, 13> lower{
+      "p50_s",  "p90_s",  "p99_s",    "longest_s",  "step_s",     "peak_bytes", "over_capacity_bytes",
+      "ttft_s", "tpot_s", "mean_ape", "median_ape", "estimate_s", "simulate_s"};
   constexpr std::array<std::string_view, 5> higher{"tokens_per_s_per_gpu", "tokens_per_s", "model_flops_per_s_per_gpu",
                                                    "mfu", "busbw_bytes_per_s"};
   figure = figure.substr(figure.rfind('.') + 1);

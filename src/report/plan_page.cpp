@@ -360,8 +360,9 @@ std::string partial_text(const PlanReport& report) {
   return "partial: stopped before every variant was planned and its best layouts simulated";
 }
 
-std::string nothing_fits_text(const PlanResult& r) {
-  if (r.nearest) return none_keeps_limits(*r.nearest);
+std::string nothing_fits_text(const PlanReport& report) {
+  const PlanResult& r = report.result;
+  if (r.nearest) return none_keeps_limits(report, *r.nearest);
   std::string out = "no layout fits";
   if (r.smallest) {
     const MemoryUse& m = r.smallest->memory;
@@ -385,12 +386,14 @@ Page page(const PlanReport& report) {
   const auto plain = [&](std::string text) {
     out.blocks.push_back(Paragraph{std::move(text), Paragraph::Tone::plain});
   };
-  if (in.serving)
+  if (in.serving) {
     plain(server_title(report));
-  else
+    if (in.serving->load) plain(server_load_text(*in.serving));
+  } else {
     plain(fmt::format("{} ({} parameters), {} x {} tokens per step, on {}, library {}", in.model.name,
                       format_count(parameter_count(in.model)), in.batch.global_batch, in.batch.sequence,
                       gpus_text(report.inputs.gpus, report.machine), report.machine.library));
+  }
   const MachineState& machine = report.inputs.machine;
   if (!machine.faults.empty()) plain("faults: " + faults_text(machine.faults));
   if (machine.placement.any()) plain("placement: " + to_text(machine.placement));
@@ -400,7 +403,7 @@ Page page(const PlanReport& report) {
                     r.feasible == 1 ? "fits" : "fit", rejected, rejected == 1 ? "was" : "were"));
   if (r.partial) out.blocks.push_back(Paragraph{partial_text(report), Paragraph::Tone::warning});
   if (r.ranked.empty())
-    out.blocks.push_back(Paragraph{nothing_fits_text(r), Paragraph::Tone::warning});
+    out.blocks.push_back(Paragraph{nothing_fits_text(report), Paragraph::Tone::warning});
   else
     add_ranking(out, report);
   if (report.machine.calibrated)

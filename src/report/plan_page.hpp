@@ -33,10 +33,12 @@ std::string difference(double own, double best);
 // --- a server's plan: plan_server_page.cpp ---
 std::string server_text(const LayoutChoice&);
 std::string server_title(const PlanReport&);
+/// The run of requests that each replica serves, as far as layouts have it in common.
+std::string server_load_text(const Serving&);
 std::vector<Column> server_columns(const PlanReport&);
 std::vector<std::string> server_row(const PlanReport&, std::string number, const PlannedLayout&);
 /// Where nothing keeps the limits.
-std::string none_keeps_limits(const NearestToLimits&);
+std::string none_keeps_limits(const PlanReport&, const NearestToLimits&);
 Table server_variants(const PlanReport&);
 /// Both layouts' times by closed form, and what each of them is made of.
 void add_server_times(Page&, const char* name, const WhyLayout& own, const WhyLayout& best);

@@ -44,6 +44,7 @@ void add_server(Json& out, const PlannedServer& s) {
   if (s.tpot_interval) out["tpot_interval"] = range_json(*s.tpot_interval);
   out["prefill"] = {{"breakdown", breakdown_json(s.prefill)}};
   out["decode"] = {{"breakdown", breakdown_json(s.decode)}};
+  if (s.load) out["load"] = load_times_json(*s.load);
 }
 
 Json planned_json(const PlannedLayout& p, const PlanInputs& in) {
@@ -109,8 +110,8 @@ Json variant_json(const PlanVariant& v, const PlanInputs& in) {
 Json limits_json(const std::vector<Gate>& limits) {
   Json out = Json::array();
   for (const Gate& gate : limits) {
-    const auto figure = std::ranges::find(gate_figures(), gate.figure, &GateFigure::name);
-    out.push_back({{"figure", gate.figure}, {"bound", to_string(figure->bound)}, {"limit", gate.limit}});
+    out.push_back(
+        {{"figure", gate.figure}, {"bound", to_string(gate_figure(gate.figure).bound)}, {"limit", gate.limit}});
   }
   return out;
 }
@@ -242,6 +243,12 @@ void flatten(const Json& value, const std::string& path, Json& row) {
     flatten(item, path.empty() ? key : fmt::format("{}.{}", path, key), row);
 }
 
+bool has_load(const PlanReport& report) {
+  return report.inputs.base.serving->load || std::ranges::any_of(report.variants, [](const PlanVariant& v) {
+           return v.best && v.best->server && v.best->server->load;
+         });
+}
+
 /// Every column of the table, without a value.
 Json blank_row(const PlanReport& report) {
   Json row{{"part", nullptr},  {"what_if", nullptr}, {"topology", nullptr},
@@ -251,6 +258,7 @@ Json blank_row(const PlanReport& report) {
   if (has_intervals(report)) blank.interval.emplace();
   if (report.inputs.base.serving) {
     blank.server.emplace();
+    if (has_load(report)) blank.server->load.emplace();
     if (blank.interval) blank.server->ttft_interval = blank.server->tpot_interval = TimeRange{};
     blank.memory.kv_cache = Bytes(1);
   }

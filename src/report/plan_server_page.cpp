@@ -8,6 +8,7 @@
 #include "collcast/base/units.hpp"
 #include "report/metrics.hpp"
 #include "report/plan_page.hpp"
+#include "report/step_tables.hpp"
 #include "report/wording.hpp"
 
 namespace collcast {
@@ -24,31 +25,54 @@ bool has_server_intervals(const PlanReport& report) {
 std::string limits_text(const PlanReport& report) {
   std::string out;
   for (const Gate& gate : report.inputs.limits) {
-    const auto figure = std::ranges::find(gate_figures(), gate.figure, &GateFigure::name);
-    out +=
-        fmt::format("{}{} {} {}", out.empty() ? "" : ", ", gate.figure,
-                    figure->bound == Bound::max ? "at most" : "at least", value_text(gate.limit, unit_of(gate.figure)));
+    out += fmt::format("{}{} {} {}", out.empty() ? "" : ", ", gate.figure,
+                       gate_figure(gate.figure).bound == Bound::max ? "at most" : "at least",
+                       value_text(gate.limit, unit_of(gate.figure)));
   }
   return out;
 }
 
-const char* objective_text(ServingObjective objective) {
-  switch (objective) {
-    case ServingObjective::tokens_per_s_per_gpu:
-      return "tokens/s per GPU";
-    case ServingObjective::tpot:
-      return "TPOT";
-    case ServingObjective::ttft:
-      return "TTFT";
+/// A time of a run of requests: "TTFT p99".
+struct RunTime {
+  const char* figure;
+  TimeSpread LoadTimes::*times;
+  TimeStatistic statistic;
+  std::string name() const { return fmt::format("{} {}", figure, statistic.name); }
+  Seconds of(const LoadTimes& load) const { return load.*times.*statistic.of; }
+};
+
+/// What is limited or ranked by of a run of requests, of TTFT or of TPOT.
+std::vector<RunTime> told_of_run(const PlanReport& report, bool ttft) {
+  using Figure = ServingObjective::Figure;
+  const ServingObjective& objective = report.inputs.objective;
+  std::vector<RunTime> out;
+  for (const TimeStatistic& s : time_statistics) {
+    const bool ranks = objective.statistic != nullptr && objective.statistic->name == s.name &&
+                       objective.figure == (ttft ? Figure::ttft : Figure::tpot);
+    const bool is_limited = std::ranges::any_of(report.inputs.limits, [&](const Gate& gate) {
+      const GateFigure& figure = gate_figure(gate.figure);
+      return figure.statistic == s.name && figure.among == (ttft ? "ttft_s" : "tpot_s");
+    });
+    if (ranks || is_limited) out.push_back({ttft ? "TTFT" : "TPOT", ttft ? &LoadTimes::ttft : &LoadTimes::tpot, s});
   }
-  return "";
+  return out;
+}
+
+std::string objective_text(const ServingObjective& objective) {
+  using Figure = ServingObjective::Figure;
+  const char* figure = objective.figure == Figure::tpot   ? "TPOT"
+                       : objective.figure == Figure::ttft ? "TTFT"
+                                                          : "tokens/s per GPU";
+  return objective.statistic == nullptr ? figure : fmt::format("{} {}", figure, objective.statistic->name);
 }
 
 /// What layouts are ranked by, as a figure of one.
-double objective_of(ServingObjective objective, const PlannedLayout& p) {
-  if (objective == ServingObjective::tpot) return p.server->times().tpot.count();
-  if (objective == ServingObjective::ttft) return p.server->times().ttft.count();
-  return p.rates.tokens_per_s_per_gpu;
+double objective_of(const ServingObjective& objective, const PlannedLayout& p) {
+  using Figure = ServingObjective::Figure;
+  const bool tpot = objective.figure == Figure::tpot;
+  if (objective.figure == Figure::tokens_per_s_per_gpu) return p.rates.tokens_per_s_per_gpu;
+  if (objective.statistic == nullptr) return (tpot ? p.server->times().tpot : p.server->times().ttft).count();
+  return ((tpot ? p.server->load->tpot : p.server->load->ttft).*objective.statistic->of).count();
 }
 
 std::string stars(const PlannedLayout& p) { return p.simulate ? "" : " *"; }
@@ -71,6 +95,14 @@ const char* batching_text(const Serving& s) {
   return s.is_continuous() ? ", continuous batching" : "";
 }
 
+std::string server_load_text(const Serving& s) {
+  const RequestLoad& load = *s.load;
+  const std::string clients =
+      load.concurrency > 0 ? fmt::format("{} clients", load.concurrency) : "as many clients as its batch";
+  const std::string requests = load.requests > 0 ? fmt::format("{} requests", load.requests) : "ten requests of each";
+  return fmt::format("each replica serves a run: {} at once, {}{}", clients, requests, load_terms_text(load));
+}
+
 std::string server_title(const PlanReport& report) {
   const StepInputs& in = report.inputs.base;
   const Serving& s = *in.serving;
@@ -90,7 +122,11 @@ std::vector<Column> server_columns(const PlanReport& report) {
   }
   for (const char* name : {"batch", "mb"}) out.push_back({name, "", Align::right});
   out.push_back({"SP", "", Align::left});
-  for (const char* name : {"tokens/s/GPU", "TTFT", "TPOT"}) out.push_back({name, "", Align::right});
+  out.push_back({"tokens/s/GPU", "", Align::right});
+  for (const bool ttft : {true, false}) {
+    out.push_back({ttft ? "TTFT" : "TPOT", "", Align::right});
+    for (const RunTime& time : told_of_run(report, ttft)) out.push_back({time.name(), "", Align::right});
+  }
   if (has_server_intervals(report)) out.push_back({"8 of 10", "", Align::left});
   out.push_back({"tokens/s", "", Align::right});
   out.push_back({"peak", "GiB", Align::right});
@@ -111,8 +147,10 @@ std::vector<std::string> server_row(const PlanReport& report, std::string number
   for (const int count : {c.batch, c.micro_batch}) out.push_back(fmt::format("{}", count));
   out.emplace_back(c.sequence_parallel ? "yes" : "no");
   out.push_back(figure_text(p.rates.tokens_per_s_per_gpu) + stars(p));
-  out.push_back(format_seconds(s.times().ttft));
-  out.push_back(format_seconds(s.times().tpot));
+  for (const bool ttft : {true, false}) {
+    out.push_back(format_seconds(ttft ? s.times().ttft : s.times().tpot));
+    for (const RunTime& time : told_of_run(report, ttft)) out.push_back(format_seconds(time.of(*s.load)));
+  }
   if (has_server_intervals(report)) out.push_back(s.tpot_interval ? format_range(*s.tpot_interval) : std::string());
   out.push_back(figure_text(s.tokens_per_s));
   out.push_back(gibibytes(p.memory.peak()));
@@ -121,17 +159,21 @@ std::vector<std::string> server_row(const PlanReport& report, std::string number
   return out;
 }
 
-std::string none_keeps_limits(const NearestToLimits& nearest) {
-  const ServerTimes& times = nearest.layout.server->times();
+std::string none_keeps_limits(const PlanReport& report, const NearestToLimits& nearest) {
+  const PlannedServer& server = *nearest.layout.server;
+  std::string of_run;
+  for (const bool ttft : {true, false})
+    for (const RunTime& time : told_of_run(report, ttft))
+      of_run += fmt::format(" ({} {})", time.name(), format_seconds(time.of(*server.load)));
   return fmt::format(
-      "no layout that fits keeps the limits; the nearest, {}, has a TTFT of {}, a TPOT of {} and {} "
+      "no layout that fits keeps the limits; the nearest, {}, has a TTFT of {}, a TPOT of {}{} and {} "
       "tokens/s per GPU: {:.3g} times a limit",
-      server_text(nearest.layout.choice), format_seconds(times.ttft), format_seconds(times.tpot),
-      figure_text(nearest.layout.rates.tokens_per_s_per_gpu), nearest.excess);
+      server_text(nearest.layout.choice), format_seconds(server.times().ttft), format_seconds(server.times().tpot),
+      of_run, figure_text(nearest.layout.rates.tokens_per_s_per_gpu), nearest.excess);
 }
 
 Table server_variants(const PlanReport& report) {
-  const ServingObjective objective = report.inputs.objective;
+  const ServingObjective& objective = report.inputs.objective;
   Table table{"what if: the best layout of each variant",
               {{"variant", "", Align::left},
                {"on", "", Align::left},

@@ -66,6 +66,14 @@ void read_gates(const SavedValue& value, SavedResult& out) {
   }
 }
 
+/// Of a run of requests: the means are ttft_s and tpot_s themselves.
+void add_load_figures(const SavedValue& value, SavedRow& row) {
+  if (!value.has("load")) return;
+  const SavedValue load = value.object("load");
+  for (const std::string times : {"ttft", "tpot"})
+    add_figures(load.object(times), {"p50_s", "p90_s", "p99_s", "longest_s"}, row, (times + ".").c_str());
+}
+
 constexpr std::array<const char*, 9> breakdown_keys{"compute_s",    "tp_exposed_s", "pp_exposed_s",
                                                     "cp_exposed_s", "ep_exposed_s", "dp_exposed_s",
                                                     "bubble_s",     "optimizer_s",  "other_s"};
@@ -113,6 +121,7 @@ void read_sweep_rows(const SavedValue& value, SavedResult& out) {
       row.name += fmt::format("{}{}={}", row.name.empty() ? "" : ", ", harmless(path, text_length),
                               set.is_null() ? "as it is" : scalar_text(set));
     add_figures(from, {"step_s", "tokens_per_s_per_gpu", "mfu", "ttft_s", "tpot_s", "tokens_per_s"}, row);
+    add_load_figures(from, row);
     std::erase_if(row.figures, [](const auto& figure) { return !figure.value; });
     if (from.has("memory")) add_figures(from.object("memory"), {"peak_bytes"}, row);
     if (!from.has("tpot_s")) add_step_terms(from, row);
@@ -140,6 +149,7 @@ void read_step_rows(const SavedValue& value, SavedResult& out) {
   for (const char* key : {"ttft_s", "tpot_s", "tokens_per_s"}) {
     if (value.has(key)) add_figures(value, {key}, row);
   }
+  if (value.has("inference")) add_load_figures(value.object("inference"), row);
   add_figures(value, {"hfu", "compute_to_communication"}, row);
   add_figures(value.object("layer"), {"forward_s", "backward_s", "tp_comm_s", "tp_exposed_s"}, row, "layer.");
   add_step_terms(value, row);
@@ -251,6 +261,7 @@ SavedRow layout_row(const SavedValue& from, std::string name) {
   row.name = std::move(name);
   row.figures.push_back({"step_s", from.positive_number("step_s")});
   if (from.has("ttft_s")) add_figures(from, {"tokens_per_s_per_gpu", "ttft_s", "tpot_s", "tokens_per_s"}, row);
+  add_load_figures(from, row);
   add_figures(from, {"mfu", "peak_bytes"}, row);
   add_step_terms(from, row);
   // Older documents that have neither do not say.

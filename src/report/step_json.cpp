@@ -307,14 +307,6 @@ Json operations_json(const std::vector<Operation>& operations) {
   return out;
 }
 
-Json spread_json(const TimeSpread& times) {
-  return {{"mean_s", times.mean.count()},
-          {"p50_s", times.p50.count()},
-          {"p90_s", times.p90.count()},
-          {"p99_s", times.p99.count()},
-          {"longest_s", times.longest.count()}};
-}
-
 /// The members of `object`, or null in their place where there is no model.
 Json null_unless(bool has_model, Json object) {
   if (has_model) return object;
@@ -338,11 +330,7 @@ void add_inference(Json& out, const InferenceResult& r) {
   out["inference"] = {{"prefill", phase_json(r.prefill)}, {"decode", phase_json(r.decode)}};
   out["inference"]["decode"]["first_token_s"] = r.first_token.count();
   out["inference"]["decode"]["last_token_s"] = r.last_token.count();
-  if (r.load)
-    out["inference"]["load"] = {{"duration_s", r.load->duration.count()},
-                                {"tokens_per_s", r.load->tokens_per_s},
-                                {"ttft", spread_json(r.load->ttft)},
-                                {"tpot", spread_json(r.load->tpot)}};
+  if (r.load) out["inference"]["load"] = load_times_json(*r.load);
 }
 
 void add_interval(Json& out, const StepReport& report) {

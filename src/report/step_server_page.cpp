@@ -133,12 +133,17 @@ const char* not_modelled_of(const StepReport& report) {
 
 }  // namespace
 
-std::string load_text(const Serving& s) {
-  std::string out = fmt::format("a run of {} requests by {} clients at once", s.run_requests(), s.clients());
-  if (s.load->range_ratio < 1) out += fmt::format(", of {:.4g}% of these lengths and more", 100 * s.load->range_ratio);
-  out += fmt::format(", at most {} tokens in a pass", s.load->max_batched_tokens);
-  if (s.load->recv_interval > 1) out += fmt::format(", new ones looked for every {} tokens", s.load->recv_interval);
+std::string load_terms_text(const RequestLoad& load) {
+  std::string out;
+  if (load.range_ratio < 1) out += fmt::format(", of {:.4g}% of these lengths and more", 100 * load.range_ratio);
+  out += fmt::format(", at most {} tokens in a pass", load.max_batched_tokens);
+  if (load.recv_interval > 1) out += fmt::format(", new ones looked for every {} tokens", load.recv_interval);
   return out;
+}
+
+std::string load_text(const Serving& s) {
+  return fmt::format("a run of {} requests by {} clients at once", s.run_requests(), s.clients()) +
+         load_terms_text(*s.load);
 }
 
 void add_serving(Page& out, const StepReport& report) {

@@ -30,6 +30,8 @@ void append_operations(Table& out, const char* pass, const std::vector<Operation
 void add_price_notes(Page& out, const StepReport& report);
 /// "a run of 640 requests by 64 clients at once, ...", of a server with a load.
 std::string load_text(const Serving& s);
+/// ", of 80% of these lengths and more, at most 8192 tokens in a pass"
+std::string load_terms_text(const RequestLoad&);
 /// What a server's page says behind its title: step_server_page.cpp.
 void add_serving(Page& out, const StepReport& report);
 

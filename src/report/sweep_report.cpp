@@ -22,6 +22,7 @@ using Row = SweepReport::Row;
 const char* const variants = "what_if";
 
 bool serves(const Row& row) { return row.step && row.step->result.inference; }
+bool serves_a_run(const Row& row) { return serves(row) && row.step->result.inference->load; }
 bool trains(const Row& row) { return row.step && row.step->inputs && !serves(row); }
 bool fits(const Row& row) { return !row.step->inputs || row.step->result.memory.fits(); }
 
@@ -98,11 +99,25 @@ const std::vector<Told> serving_columns{
      }},
     {"peak [GiB]", peak},
     {"of the GPU", of_the_gpu}};
+/// With the 99th percentile of a run of requests behind each mean.
+std::string percentile(const Row& row, TimeSpread LoadTimes::*times) {
+  const std::optional<LoadTimes>& load = row.step->result.inference->load;
+  return load ? time_of(row, ((*load).*times).p99) : std::string();
+}
+std::vector<Told> with_percentiles(std::vector<Told> columns) {
+  columns.insert(columns.begin() + 2, {"TPOT p99", [](const Row& row) { return percentile(row, &LoadTimes::tpot); }});
+  columns.insert(columns.begin() + 1, {"TTFT p99", [](const Row& row) { return percentile(row, &LoadTimes::ttft); }});
+  return columns;
+}
+const std::vector<Told> load_columns = with_percentiles(serving_columns);
 const std::vector<Told> task_columns{{"step", step_time}};
 
 const std::vector<Told>& columns(const SweepReport& report) {
   const auto any = [&](bool (*is)(const Row&)) { return std::ranges::any_of(report.rows, is); };
-  return any(serves) ? serving_columns : any(trains) ? training_columns : task_columns;
+  return any(serves_a_run) ? load_columns
+         : any(serves)     ? serving_columns
+         : any(trains)     ? training_columns
+                           : task_columns;
 }
 
 std::vector<Column> axis_columns(const SweepReport& report) {
@@ -264,7 +279,7 @@ Json row_json(const SweepReport& report, const Row& row) {
     out["values"][report.axes[i]] = row.values[i].empty() ? Json() : Json(row.values[i]);
   for (const char* key :
        {"topology", "machine_digest", "library", "inputs_digest", "step_s", "estimate_s", "simulate_s", "ttft_s",
-        "tpot_s", "tokens_per_s", "tokens_per_s_per_gpu", "mfu", "gpus", "breakdown", "memory"})
+        "tpot_s", "tokens_per_s", "tokens_per_s_per_gpu", "mfu", "gpus", "breakdown", "memory", "load"})
     out[key] = nullptr;
   out["partial"] = row.step && row.step->partial;
   out["warnings"] = row.step ? row.step->result.warnings : std::vector<std::string>{};
@@ -291,6 +306,7 @@ Json row_json(const SweepReport& report, const Row& row) {
   out["ttft_s"] = r.inference->prefill.time().count();
   out["tpot_s"] = r.inference->decode.time().count();
   out["tokens_per_s"] = r.inference->tokens_per_s;
+  if (r.inference->load) out["load"] = load_times_json(*r.inference->load);
   return out;
 }
 
@@ -316,7 +332,7 @@ std::string json(const SweepReport& report) { return text(document_json(report))
 
 Table csv(const SweepReport& report) {
   Json rows = Json::array();
-  const Json document = document_json(report), parts = breakdown_json({});
+  const Json document = document_json(report), parts = breakdown_json({}), load = load_times_json({});
   for (const Json& from : document["rows"]) {
     Json row = Json::object();
     for (const auto& [path, value] : from["values"].items())
@@ -329,6 +345,9 @@ Table csv(const SweepReport& report) {
     };
     for (const auto& [key, unused] : parts.items()) add("breakdown", key);
     for (const char* key : {"peak_bytes", "capacity_bytes"}) add("memory", key);
+    for (const char* times : {"ttft", "tpot"})
+      for (const auto& [key, unused] : load[times].items())
+        row[fmt::format("load.{}.{}", times, key)] = from["load"].is_null() ? Json() : from["load"][times][key];
     rows.push_back(std::move(row));
   }
   return csv_rows(rows);

@@ -157,7 +157,8 @@ TimeSpread spread(std::vector<Seconds> times) {
     const double place = share * static_cast<double>(times.size() - 1);
     const auto below = static_cast<std::size_t>(place);
     const std::size_t above = std::min(below + 1, times.size() - 1);
-    return times[below] + (place - static_cast<double>(below)) * (times[above] - times[below]);
+    // lerp: rounding must not put a percentile beyond the longer neighbour.
+    return Seconds(std::lerp(times[below].count(), times[above].count(), place - static_cast<double>(below)));
   };
   TimeSpread out{{}, at(0.5), at(0.9), at(0.99), times.back()};
   for (const Seconds time : times) out.mean += time / static_cast<double>(times.size());

@@ -97,6 +97,31 @@ TEST_CASE("limits of a server's plan are its scenario's gates, or those of the o
              Contains("no layout that fits keeps the limits; the nearest, TP 8 x PP 1 x DP 1, batch 16"));
 }
 
+TEST_CASE("percentiles of a run of requests limit and rank a server's plan, which tells them and the run") {
+  const std::string run = "plan " + served + " --simulate 0 --what-if benchmark-run --batch 16,32,64";
+  const Json all = document_of(run), kept = document_of(run + " --max-ttft p99=2s,p50=1s --objective ttft.p99");
+  CHECK(kept["feasible"] < all["feasible"]);
+  CHECK(kept["objective"] == "ttft.p99");
+  CHECK(kept["limits"][0]["figure"] == "ttft.p99_s");
+  double last = 0;
+  for (const Json& l : kept["ranked"]) {
+    const double p99 = l["load"]["ttft"]["p99_s"];
+    CHECK(p99 <= 2);
+    CHECK(p99 >= last);
+    last = p99;
+  }
+  // The scenario's gates are limits, too, of the same layouts; an option takes the place of its own alone.
+  CHECK(document_of(run + " --set gates.ttft_s.p99.max=2s")["feasible"] == kept["feasible"]);
+  CHECK(document_of(run + " --set gates.ttft_s.p99.max=1ms --max-ttft p99=2s")["feasible"] == kept["feasible"]);
+  CHECK(document_of(run + " --set gates.ttft_s.p99.max=1ms --max-ttft 2s")["feasible"] == 0);
+  const std::string page = call(run + " --max-ttft p99=2s").out;
+  CHECK_THAT(page,
+             Contains("  TTFT  TTFT p99  ") && Contains("ttft.p99_s is above its limit, 2 s") &&
+                 Contains("each replica serves a run: as many clients as its batch at once, ten requests of each, "
+                          "of 80% of these lengths and more, at most 8192 tokens in a pass"));
+  CHECK_THAT(call(run + " --format csv").out, Contains(",load.ttft.p99_s,"));
+}
+
 TEST_CASE("what a server's plan searches comes from its file, options and settings, in that order") {
   const std::string serving = "inference: {batch: 8, prompt_tokens: 64, output_tokens: 4}\n";
   const std::string file = scenario_file(
@@ -151,6 +176,11 @@ TEST_CASE("values of a server's plan that are none are told with what was expect
                                      {"--max-ttft 5", "expected a time above 0, such as 50ms"},
                                      {"--max-ttft 0s", "'0s' is no time to keep"},
                                      {"--max-tpot fast", "'fast' is no time to keep"},
+                                     {"--max-ttft p9=1s", "did you mean 'p90'?"},
+                                     {"--max-ttft 1s,p99=x", ":1:15: error: 'x' is no time to keep"},
+                                     {"--max-ttft p99=1s,p99=2s", "'p99' has its limit already"},
+                                     {"--max-ttft 1s,p99=2s", ":1:15: error: ttft.p99_s is of the requests of a run"},
+                                     {"--objective tpot.p50", ":1:13: error: tpot.p50 is of the requests of a run"},
                                      {"--batch 0", "--batch"},
                                      {"--batch 100001", "100000"},
                                      {"--batch 4,x", "'x'"},

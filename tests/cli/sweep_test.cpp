@@ -42,6 +42,34 @@ TEST_CASE("each row of a sweep is what the step says with its values set") {
   }
 }
 
+TEST_CASE("percentiles of a run of requests are in a sweep, as the step says them, and a comparison breaks on them") {
+  const Folder folder;
+  const std::string step = "step llama3-70b-inference-8xh100 --what-if benchmark-run --method estimate";
+  const std::string base = (folder.path() / "a.json").string(), now = (folder.path() / "b.json").string();
+  REQUIRE(call(step + " --sweep inference.load.recv_interval=1,30 --output " + base).exit == 0);
+  const Json sweep = document_of(step + " --sweep inference.load.recv_interval=1,30");
+  for (const Json& point : sweep["rows"]) {
+    const std::string interval = point["values"]["inference.load.recv_interval"];
+    const Json one = document_of(step + " --set inference.load.recv_interval=" + interval);
+    CHECK(point["load"] == one["inference"]["load"]);
+  }
+  CHECK(document_of("step llama3-70b-inference-8xh100 --method estimate --sweep inference.batch=1")["rows"][0]["load"]
+            .is_null());
+  CHECK_THAT(call(step + " --sweep inference.load.recv_interval=1,30").out,
+             Contains("TTFT p99") && Contains("TPOT p99"));
+  CHECK_THAT(call(step + " --sweep inference.load.recv_interval=1,30 --format csv").out, Contains(",load.tpot.p90_s,"));
+  CHECK(call("compare " + base + " " + base).exit == 0);
+  REQUIRE(call(step +
+               " --set inference.load.max_batched_tokens=2048 --sweep inference.load.recv_interval=1,30 --output " +
+               now)
+              .exit == 0);
+  const std::string all = " --tolerance 100% --tolerance ttft.p50_s=";
+  CHECK(call("compare " + base + " " + now + all + "100%").exit == 0);
+  const Called broken = call("compare " + base + " " + now + all + "0.1%");
+  CHECK(broken.exit == 1);
+  CHECK_THAT(broken.out, Contains("ttft.p50_s"));
+}
+
 TEST_CASE("a scenario's own sweep is run, unless --sweep or --set says otherwise") {
   const std::string step = "step llama3-70b-batches-8xh100 --method estimate";
   CHECK(document_of(step)["rows"].size() == 10);

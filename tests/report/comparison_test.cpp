@@ -97,6 +97,27 @@ TEST_CASE("a step is worse beyond its tolerance, better where it got faster, and
   CHECK(found(10, tolerances("0%")) == Finding::within);
 }
 
+TEST_CASE("percentiles of a run of requests are compared, each with a tolerance of its own") {
+  const auto served = [](double p99) {
+    OrderedJson out = step_document();
+    const OrderedJson times{{"mean_s", 1}, {"p50_s", 1}, {"p90_s", 2}, {"p99_s", 3}, {"longest_s", 4}};
+    out["ttft_s"] = out["tpot_s"] = 1;
+    out["inference"]["load"] = {{"ttft", times}, {"tpot", times}};
+    out["inference"]["load"]["ttft"]["p99_s"] = p99;
+    return out;
+  };
+  const Comparison worse = compared(served(3), served(3.1));
+  CHECK_FALSE(worse.kept());
+  CHECK(figure(worse, "ttft.p99_s").finding == Finding::worse);
+  CHECK(figure(worse, "ttft.p90_s").finding == Finding::within);
+  CHECK(figure(worse, "tpot.longest_s").now == 4);
+  CHECK(compared(served(3), served(3.1), tolerances("ttft.p99_s=100ms")).kept());
+  CHECK(figure(compared(served(3), served(2)), "ttft.p99_s").finding == Finding::better);
+  // Who had percentiles and has none misses them; who gets them, as from an older version's document, does not break.
+  CHECK_FALSE(compared(served(3), step_document()).kept());
+  CHECK(compared(step_document(), served(3)).kept());
+}
+
 TEST_CASE("a rate is worse where it falls") {
   OrderedJson slower = step_document(), faster = step_document();
   slower["mfu"] = 0.45;

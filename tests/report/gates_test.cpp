@@ -1,8 +1,11 @@
 // A step's gates: which way each figure is held, and what the document says of it.
 #include <catch2/catch.hpp>
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include <cmath>
 #include <sstream>
+#include <utility>
 
 #include "collcast/report/documents.hpp"
 
@@ -43,15 +46,39 @@ TEST_CASE("times and memory have a most, rates and utilisations a least; the lim
   CHECK_FALSE(kept("peak_bytes", 0x1p30 * 45));
 }
 
+TEST_CASE("each statistic of a run has a gate on its own value of TTFT and of TPOT, which the value itself keeps") {
+  StepResult r = result();
+  LoadTimes& run = r.inference.emplace().load.emplace();
+  double next = 1;  // no two alike
+  for (TimeSpread* times : {&run.ttft, &run.tpot})
+    for (const TimeStatistic& statistic : time_statistics) (*times).*statistic.of = Seconds(next++ / 3);
+  for (const auto& [figure, times] : {std::pair("ttft", &run.ttft), std::pair("tpot", &run.tpot)})
+    for (const TimeStatistic& statistic : time_statistics) {
+      const double value = ((*times).*statistic.of).count();
+      const auto check_at = [&, name = fmt::format("{}.{}_s", figure, statistic.name)](double limit) {
+        return check_gates(std::vector<Gate>{{name, limit, {}}}, r).front();
+      };
+      CHECK(check_at(value).value == value);
+      CHECK(check_at(value).kept());
+      CHECK_FALSE(check_at(std::nextafter(value, 0)).kept());
+    }
+}
+
 TEST_CASE("every figure that can have a gate is a key of the step document") {
   StepReport served = report({});
   served.inputs->serving.emplace();
-  served.result.inference.emplace();
+  served.result.inference.emplace().load.emplace();
   const Json trained = Json::parse(json(report({}))), inference = Json::parse(json(served));
   for (const GateFigure& figure : gate_figures()) {
     INFO(figure.name);
-    const Json& document = figure.of == GateFigure::Of::inference ? inference : trained;
     const std::string name(figure.name);
+    if (figure.of == GateFigure::Of::load) {
+      const std::size_t dot = name.find('.');
+      CHECK(inference.at("inference").at("load").at(name.substr(0, dot)).contains(name.substr(dot + 1)));
+      CHECK(name == fmt::format("{}.{}_s", figure.among.substr(0, figure.among.size() - 2), figure.statistic));
+      continue;
+    }
+    const Json& document = figure.of == GateFigure::Of::inference ? inference : trained;
     CHECK((document.contains(name) || document.at("memory").contains(name) || document.at("breakdown").contains(name)));
   }
 }

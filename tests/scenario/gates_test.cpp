@@ -49,6 +49,42 @@ TEST_CASE("figures of training and of inference have gates in scenarios of their
             .find("not of 'inference'") != std::string::npos);
 }
 
+TEST_CASE("percentiles of a run of requests have gates beside the mean's") {
+  const std::string loaded = model_and_batch.substr(0, model_and_batch.find("batch:")) +
+                             "inference: {prompt_tokens: 8, output_tokens: 8, batching: continuous, load: {seed: 1}}\n";
+  const auto read = [&](const std::string& gates) { return parse_gated(samples::head + loaded + gates); };
+  const auto gates = read("gates: {ttft_s: {max: 1s, p99: {max: 3s}}, tpot_s: {p90: {max: 20ms}}}\n").value().gates;
+  REQUIRE(gates.size() == 3);
+  CHECK((gates[0].figure == "ttft_s" && gates[0].limit == 1));
+  CHECK((gates[1].figure == "ttft.p99_s" && gates[1].limit == 3));
+  CHECK((gates[2].figure == "tpot.p90_s" && gates[2].limit == 0.02));
+  CHECK((gates[1].where.line == 6 && gates[1].where.column == 38));
+
+  const std::string said = to_text(read("gates: {ttft_s: {p9: {max: 1s}, p99: {mx: 1s}}, tpot_s: {}}\n").errors());
+  CHECK(said.find("unknown key 'p9' in gates.ttft_s") != std::string::npos);
+  CHECK(said.find("unknown key 'mx' in gates.ttft_s.p99") != std::string::npos);
+  CHECK(said.find("required key 'max' is missing in gates.ttft_s.p99") != std::string::npos);
+  CHECK(said.find("required key 'max' is missing in gates.tpot_s") != std::string::npos);
+  CHECK(said.find("required key 'max' is missing in gates.ttft_s ") == std::string::npos);
+}
+
+TEST_CASE("without a run of requests there is no gate on a percentile, and the place says which") {
+  const std::string served =
+      model_and_batch.substr(0, model_and_batch.find("batch:")) + "inference: {prompt_tokens: 8, output_tokens: 8}\n";
+  const std::string text = samples::head + served + "gates: {ttft_s: {max: 1s, p99: {max: 3s}}}\n";
+  CHECK(to_text(parse_gated(text).errors())
+            .find("s.yaml:6:27: error: 'gates.ttft_s.p99' has no meaning here: the "
+                  "scenario has no run of requests ('inference.load')") == 0);
+  const std::string run = "what_if: {run: {set: {inference.batching: continuous, inference.load.seed: 1";
+  CHECK(parse_gated(text + run + "}}}\n", "run").value().gates.size() == 2);
+  const std::string in_variant = samples::head + served + run + ", gates.ttft_s.p99.max: 3s}}}\n";
+  CHECK(parse_gated(in_variant, "run").value().gates.at(0).limit == 3);
+  CHECK(parse_gated(in_variant, "run", "gates.ttft_s.p99.max=2s").value().gates.at(0).limit == 2);
+  CHECK(parse_gated(in_variant, "run", "gates.tpot_s.p50.max=2s").value().gates.size() == 2);
+  CHECK(to_text(parse_gated(in_variant, "run", "gates.ttft_s.p9.max=2s").errors())
+            .find("did you mean 'gates.ttft_s.p99.max'?") != std::string::npos);
+}
+
 TEST_CASE("a scenario without gates has none") {
   CHECK(parse_gated(samples::head + model_and_batch).value().gates.empty());
 }

@@ -124,7 +124,8 @@ bool placed(const Diagnostics& errors) {
 bool default_conflicts(const std::string& path) {
   return path.starts_with("attention.") || path == "grouped_gemm" || path.starts_with("grouped_gemm.") ||
          path == "node.links.1.wiring" || path == "network.spines" || path == "placement.nodes" ||
-         path == "training.gradient_compression.method" || path == "training.gradient_compression.ratio";
+         path == "training.gradient_compression.method" || path == "training.gradient_compression.ratio" ||
+         path == "inference.load";
 }
 
 /// Neither required by itself, but one of this and another key.

@@ -249,6 +249,53 @@ TEST_CASE("every bad cell of a table of settings is said at its place, all at on
   CHECK(tables.errors().size() == 5);
 }
 
+TEST_CASE("the digest of what was measured is of the settings, too, but not of where they are from") {
+  const std::string measured = "a,s,sglang,dense,h100_sxm,fp8,agg,1024,128,15,15,4,1,,1,1,,,100,10\n";
+  const auto digest_with = [&](const std::string& line) {
+    InferenceTables tables = read_serving(serving_heading + measured).value();
+    tables.servers = read_serving(settings_heading + line).value().servers;
+    const InferenceReport report = validate_inference(tables, models(), serving_machines(), {});
+    return nlohmann::json::parse(json(report)).at("inputs").at("measured_digest").get<std::string>();
+  };
+  const std::string one = digest_with("sglang,,,,,,,,100,4096,10,fp8,one\n");
+  CHECK(one == digest_with("sglang,,,,,,,,100,4096,10,fp8,two\n"));
+  CHECK(one != digest_with("sglang,,,,,,,,100,4096,11,fp8,one\n"));
+  CHECK(one != digest_with("sglang,,,,,,,,101,4096,10,fp8,one\n"));
+}
+
+TEST_CASE("a misspelt column or word of a table of settings is an error at its place, with the right one") {
+  const auto said = [](const std::string& text) { return to_text(read_serving(text).errors()); };
+  CHECK(said("backend,system,max_runing,recv_interval\nsglang,,1,1\n")
+            .find(":1:16: error: unknown column 'max_runing' of servers' settings\n    hint: did you mean "
+                  "'max_running'?") != std::string::npos);
+  const std::string words =
+      said(settings_heading + "sglan,h200_smx,,fp9,,,,,1,,,,one\nvllm,b200_sxm,,fp8,,,,,1,,,,two\n");
+  for (const char* part : {":2:1: error: no server has the backend 'sglan'", "did you mean 'sglang'?",
+                           ":2:7: error: no server has the system 'h200_smx'", "did you mean 'h200_sxm'?",
+                           ":2:17: error: no server has the precision 'fp9'"})
+    CHECK(words.find(part) != std::string::npos);
+  CHECK(words.find(":3:") == std::string::npos);
+
+  // Models are those that are described, and those of rows; words of rows are right whatever they are.
+  const auto folder = std::filesystem::temp_directory_path() / "collcast-server-settings";
+  std::filesystem::create_directories(folder);
+  const auto file = [&](const char* name, const std::string& text) {
+    std::ofstream(folder / name) << text;
+    return (folder / name).string();
+  };
+  const std::vector<std::string> more{
+      file("models.csv", "model,config,precision,note\nown/model,llama3-8b,bf16,\n"),
+      file("servers.csv", "backend,system,model,max_running\nmine,my_box,own/model|own/modle,4\n")};
+  const std::string rows =
+      file("rows.csv", "row_id,backend,model,system,isl,osl,tpot_ms\na,mine,own/model,my_box,8,8,10\n");
+  const std::string wrong = to_text(load_inference({rows}, more, {}).errors());
+  CHECK(
+      wrong.find("servers.csv:2:23: error: no server has the model 'own/modle'\n    hint: did you mean 'own/model'?") !=
+      std::string::npos);
+  CHECK(wrong.find("mine") == std::string::npos);
+  std::filesystem::remove_all(folder);
+}
+
 TEST_CASE("requests that find no room in memory wait for one, and the row says so") {
   const std::string row = "a,s,vllm,dense,h100_sxm,bf16,agg,8192,1024,512,512,1,1,1,1,1,,,50,10\n";
   const InferenceReport report = report_of(row);

@@ -32,11 +32,15 @@
 
 namespace collcast {
 
-/// What layouts of a server are ranked by.
-enum class ServingObjective { tokens_per_s_per_gpu, tpot, ttft };
-std::string_view to_string(ServingObjective);
-inline constexpr std::array serving_objectives{ServingObjective::tokens_per_s_per_gpu, ServingObjective::tpot,
-                                               ServingObjective::ttft};
+/// What layouts of a server are ranked by: output tokens, or a time, of which a run of requests has statistics, too.
+struct ServingObjective {
+  enum class Figure { tokens_per_s_per_gpu, tpot, ttft } figure = Figure::tokens_per_s_per_gpu;
+  const TimeStatistic* statistic = nullptr;  ///< of time_statistics: of the requests of a run
+};
+/// "tokens_per_s_per_gpu", "tpot", "ttft.p99".
+std::string to_string(const ServingObjective&);
+/// All that there are; those with a statistic are of servers with a load.
+std::vector<ServingObjective> serving_objectives();
 
 struct PlanInputs {
   StepInputs base;  ///< all that a LayoutChoice does not say
@@ -45,7 +49,7 @@ struct PlanInputs {
   CollectivePolicy collectives;
   EngineOptions engine;
   MachineState machine = {};  ///< of whose faults and placement the times are
-  ServingObjective objective = ServingObjective::tokens_per_s_per_gpu;
+  ServingObjective objective = {};
   std::vector<Gate> limits = {};  ///< of servers: a layout that breaks one is rejected
 };
 
@@ -71,8 +75,9 @@ struct ServerTimes {
 struct PlannedServer {
   ServerTimes estimate;
   std::optional<ServerTimes> simulate{};
-  double tokens_per_s = 0;    ///< of all replicas while they decode
-  Breakdown prefill, decode;  ///< of TTFT and of TPOT; of the simulation if there is one
+  double tokens_per_s = 0;             ///< of all replicas while they decode
+  Breakdown prefill, decode;           ///< of TTFT and of TPOT; of the simulation if there is one
+  std::optional<LoadTimes> load = {};  ///< of a run of requests, as times()
   /// With all collectives as short, or as long, as a calibration has seen them; plan() leaves them out.
   std::optional<TimeRange> ttft_interval = {}, tpot_interval = {};
   const ServerTimes& times() const { return simulate ? *simulate : estimate; }

@@ -61,6 +61,7 @@ struct InferenceReport {
   std::string library = "nccl";
   std::vector<ScoringMachine> machines;  ///< by name
   std::vector<InferenceDeviation> rows;  ///< as read
+  std::vector<std::string> settings;     ///< with which servers were started, a line each as read
   std::vector<UnscoredServer> unscored;  ///< as read
   std::size_t not_reached = 0;           ///< rows that there was no time for
   std::vector<InferenceBudgetOutcome> budgets;

@@ -40,7 +40,7 @@ bool has_intervals(const PlanReport&);
 /// What a partial result lacks, for people.
 std::string partial_text(const PlanReport&);
 /// Where no layout fits: which needs the least, and what would make one fit.
-std::string nothing_fits_text(const PlanResult&);
+std::string nothing_fits_text(const PlanReport&);
 
 std::string json(const PlanReport&);
 Table csv(const PlanReport&);

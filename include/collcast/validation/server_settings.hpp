@@ -26,6 +26,7 @@ struct ServerSettings {
   std::optional<int> recv_interval = {};       ///< passes of tokens alone from one look for requests to the next
   std::optional<double> kv_bytes = {};         ///< of an element of kept keys and values
   std::string source = {};
+  std::string said = {};  ///< all of that but the source, as written: "backend=sglang, tp=4, max_running=32"
 };
 
 /// Nothing: no line is for the row. `precision` is the row's, or its checkpoint's.

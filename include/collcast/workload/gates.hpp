@@ -5,6 +5,7 @@
 
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "collcast/base/diagnostic.hpp"
@@ -15,14 +16,20 @@ namespace collcast {
 enum class Bound { max, min };
 std::string_view to_string(Bound);
 
-/// A figure of a step that can have a gate. `name` is its key in collcast.step.v1 and carries its unit.
+/// A figure of a step that can have a gate. `name` is its key in collcast.step.v1 and carries its unit: of the times of
+/// a run of requests "ttft.p99_s", behind that document's inference.load.
 struct GateFigure {
   std::string_view name;
   Bound bound;
-  enum class Of { all, models, training, inference } of;  ///< which scenarios have it: measured tasks have no model
+  /// Which scenarios have it: measured tasks have no model, and a load those servers that have a run of requests.
+  enum class Of { all, models, training, inference, load } of;
   double (*value)(const StepResult&);
+  /// Of a run of requests: the figure whose limits it stands among, "ttft_s", and its name there, "p99".
+  std::string_view among = {}, statistic = {};
 };
 std::span<const GateFigure> gate_figures();
+/// That of a name, which is one of them.
+const GateFigure& gate_figure(std::string_view name);
 
 struct Gate {
   std::string figure;  ///< one of gate_figures

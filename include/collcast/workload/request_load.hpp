@@ -12,7 +12,9 @@
 // unseen. A server with nothing to do looks at once.
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <string_view>
 #include <vector>
 
 #include "collcast/base/quantity.hpp"
@@ -47,6 +49,16 @@ LoadRun run_load(const Serving& serving);
 struct TimeSpread {
   Seconds mean{}, p50{}, p90{}, p99{}, longest{};
 };
+/// A figure of a spread; `name` is what files, options and documents call it.
+struct TimeStatistic {
+  std::string_view name;
+  Seconds TimeSpread::*of;
+};
+inline constexpr std::array<TimeStatistic, 5> time_statistics{{{"mean", &TimeSpread::mean},
+                                                               {"p50", &TimeSpread::p50},
+                                                               {"p90", &TimeSpread::p90},
+                                                               {"p99", &TimeSpread::p99},
+                                                               {"longest", &TimeSpread::longest}}};
 /// Of all requests of a run where a prompt of the mean length takes `prompt`, and a token of all `token`.
 struct LoadTimes {
   TimeSpread ttft, tpot;

@@ -187,6 +187,7 @@ InferenceReport validate_inference(const InferenceTables& tables, const ServedMo
     out.rows.push_back(deviation(job));
   }
   for (const auto& [name, machine] : used) out.machines.push_back(machine);
+  for (const ServerSettings& line : tables.servers) out.settings.push_back(line.said);
   return out;
 }
 

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
+#include <utility>
 #include <variant>
 
 #include "collcast/base/text.hpp"
@@ -35,12 +37,44 @@ const std::array<Column, 11> columns{{{"backend", &S::backend},
                                       {"recv_interval", &S::recv_interval},
                                       {"source", &S::source}}};
 
-std::vector<std::string> names_of(std::string_view text) {
-  std::vector<std::string> out;
+/// Columns whose words say whose a line is.
+constexpr std::array<const char*, 4> telling{"backend", "system", "model", "precision"};
+
+/// Of "a|b", with where each stands.
+std::vector<SettingWord> words_of(const std::string& column, std::string_view text, Location where) {
+  std::vector<SettingWord> out;
   while (!text.empty()) {
-    const std::string_view one = text.substr(0, text.find('|'));
-    out.emplace_back(trimmed(one));
+    const std::string_view one = column == "model" ? text.substr(0, text.find('|')) : text;
+    out.push_back({column, std::string(trimmed(one)), where});
+    where.column += static_cast<int>(one.size()) + 1;
     text.remove_prefix(std::min(one.size() + 1, text.size()));
+  }
+  return out;
+}
+
+void check_columns(const CsvFile& csv, Complaints& complaints) {
+  std::vector<std::string> known{"model", "kv_precision"};
+  for (const Column& column : columns) known.emplace_back(column.name);
+  for (std::size_t i = 0; i < csv.heading().size(); ++i)
+    if (const std::string& name = csv.heading()[i]; std::find(known.begin(), known.end(), name) == known.end())
+      complaints.add(csv.heading_at(i), fmt::format("unknown column '{}' of servers' settings", printable(name)),
+                     expected_one_of(name, known));
+}
+
+/// What the shipped tables have, and rows besides; of models what is described. Empty: nothing is known.
+std::vector<std::string> known_words(const std::string& column, const InferenceTables& tables) {
+  std::vector<std::string> out;
+  if (column == "backend") out = {"sglang", "trtllm", "vllm"};
+  if (column == "system") out = {"b200_sxm", "b300_sxm", "gb200", "gb300", "h100_sxm", "h200_sxm"};
+  if (column == "precision") out = {"bf16", "fp16", "fp8", "fp4", "int4"};
+  if (column == "model")
+    for (const auto& [name, model] : tables.models) out.push_back(name);
+  for (const InferenceRow& row : tables.rows) {
+    const std::string& word = column == "backend"  ? row.backend
+                              : column == "system" ? row.system
+                              : column == "model"  ? row.model
+                                                   : row.precision;
+    if (!word.empty() && std::find(out.begin(), out.end(), word) == out.end()) out.push_back(word);
   }
   return out;
 }
@@ -54,7 +88,6 @@ std::optional<double> bytes_of(const std::string& precision, const Location& whe
 }
 
 void put(const std::string& name, const std::string& text, const Location& where, S& settings, Complaints& complaints) {
-  if (name == "model") settings.models = names_of(text);
   if (name == "kv_precision") settings.kv_bytes = bytes_of(text, where, complaints);
   const auto column = std::find_if(columns.begin(), columns.end(), [&](const Column& c) { return name == c.name; });
   if (column == columns.end()) return;
@@ -75,15 +108,37 @@ bool is_any_or(const std::optional<int>& asked, const std::optional<int>& is) { 
 
 }  // namespace
 
-void read_settings(CsvFile& csv, std::vector<ServerSettings>& out, Complaints& complaints) {
+void read_settings(CsvFile& csv, std::vector<ServerSettings>& out, std::vector<SettingWord>& words,
+                   Complaints& complaints) {
+  check_columns(csv, complaints);
   std::vector<Cell> cells;
   while (csv.next_row(cells, complaints)) {
     S settings;
     settings.where = csv.at(1);
-    for (std::size_t i = 0; i < cells.size(); ++i)
-      if (const std::string text(trimmed(cells[i].text)); !text.empty())
-        put(csv.heading()[i], text, csv.at(cells[i].column), settings, complaints);
+    for (std::size_t i = 0; i < cells.size(); ++i) {
+      const std::string text(trimmed(cells[i].text)), &column = csv.heading()[i];
+      if (text.empty()) continue;
+      const Location where = csv.at(cells[i].column);
+      put(column, text, where, settings, complaints);
+      if (column != "source") settings.said += fmt::format("{}{}={}", settings.said.empty() ? "" : ", ", column, text);
+      if (std::find(telling.begin(), telling.end(), column) == telling.end()) continue;
+      for (SettingWord& word : words_of(column, text, where)) {
+        if (column == "model") settings.models.push_back(word.word);
+        words.push_back(std::move(word));
+      }
+    }
     out.push_back(std::move(settings));
+  }
+}
+
+void check_words(const std::vector<SettingWord>& words, const InferenceTables& tables, Complaints& complaints) {
+  std::map<std::string, std::vector<std::string>> known;
+  for (const char* column : telling) known.emplace(column, known_words(column, tables));
+  for (const SettingWord& one : words) {
+    const std::vector<std::string>& all = known.at(one.column);
+    if (all.empty() || std::find(all.begin(), all.end(), one.word) != all.end()) continue;
+    complaints.add(one.where, fmt::format("no server has the {} '{}'", one.column, printable(one.word)),
+                   expected_one_of(one.word, all));
   }
 }
 

@@ -59,7 +59,7 @@ constexpr int most_of_a_count = 1'000'000;  ///< of tokens, requests, ranks
 /// Without these a table is of something else.
 constexpr std::array<const char*, 6> telling{"row_id", "model", "system", "isl", "osl", "tpot_ms"};
 constexpr std::array<const char*, 2> telling_models{"model", "config"};
-constexpr std::array<const char*, 3> telling_settings{"backend", "max_running", "recv_interval"};
+constexpr std::array<const char*, 3> telling_settings{"max_running", "max_batched_tokens", "recv_interval"};
 
 struct Setting {
   const char* name;
@@ -189,16 +189,21 @@ bool has_all(const CsvFile& csv, const std::array<const char*, N>& names) {
   return std::all_of(names.begin(), names.end(), [&](const char* name) { return csv.has(name); });
 }
 
-CsvKind servers(InferenceTables& out) {
+template <std::size_t N>
+bool has_any(const CsvFile& csv, const std::array<const char*, N>& names) {
+  return std::any_of(names.begin(), names.end(), [&](const char* name) { return csv.has(name); });
+}
+
+CsvKind servers(InferenceTables& out, std::vector<SettingWord>& words) {
   return {"measured servers",
           fmt::format("expected a table of measured servers, with the columns {} and more", fmt::join(telling, ", ")),
-          [&out](CsvFile& csv, Complaints& complaints) {
+          [&out, &words](CsvFile& csv, Complaints& complaints) {
             if (has_all(csv, telling))
               read_rows(csv, out, complaints);
             else if (has_all(csv, telling_models) && !csv.has("row_id"))
               read_models(csv, out, complaints);
-            else if (has_all(csv, telling_settings) && !csv.has("row_id"))
-              read_settings(csv, out.servers, complaints);
+            else if (has_any(csv, telling_settings) && !csv.has("row_id"))
+              read_settings(csv, out.servers, words, complaints);
             else
               return false;
             return true;
@@ -210,13 +215,15 @@ CsvKind servers(InferenceTables& out) {
 Result<InferenceTables> load_inference(const std::vector<std::string>& paths, const std::vector<std::string>& more,
                                        const Location& asked_by) {
   InferenceTables out;
-  const CsvKind kind = servers(out);
+  std::vector<SettingWord> words;
+  const CsvKind kind = servers(out, words);
   Complaints complaints;
   std::error_code ignored;
   for (const std::string& file : more)
     if (fs::is_regular_file(file, ignored)) read_tables(file, asked_by, kind, complaints, out.warnings);
   for (const std::string& path : paths) read_tables(path, asked_by, kind, complaints, out.warnings);
   check_row_ids(out.rows, complaints);
+  check_words(words, out, complaints);
   if (complaints.empty() && out.rows.empty()) complaints.add(asked_by, "no row of a server was read", kind.expected);
   if (!complaints.empty()) return complaints.take();
   return out;
@@ -224,9 +231,11 @@ Result<InferenceTables> load_inference(const std::vector<std::string>& paths, co
 
 Result<InferenceTables> read_inference_csv(std::istream& in, const std::string& file) {
   InferenceTables out;
+  std::vector<SettingWord> words;
   Complaints complaints;
-  read_table(in, file, servers(out), complaints);
+  read_table(in, file, servers(out, words), complaints);
   check_row_ids(out.rows, complaints);
+  check_words(words, out, complaints);
   if (!complaints.empty()) return complaints.take();
   return out;
 }
