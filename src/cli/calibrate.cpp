@@ -174,7 +174,7 @@ Exit run_calibrate(const CalibrateArgs& args, const Session& session) {
     files.push_back({file, marked(overlay_text(result.overlay), partial)});
   if (!args.residuals.empty()) {
     std::ostringstream rows;
-    write_csv(rows, residuals_csv(result.report));
+    write_residuals(rows, result.report);
     files.push_back({args.residuals, rows.str()});
   }
   for (const auto& [file, format] : places.reports) files.push_back({file, text_of(result.report, format)});
