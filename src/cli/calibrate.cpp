@@ -172,11 +172,8 @@ Exit run_calibrate(const CalibrateArgs& args, const Session& session) {
   std::vector<OutputFile> files;
   for (const std::string& file : places.overlays)
     files.push_back({file, marked(overlay_text(result.overlay), partial)});
-  if (!args.residuals.empty()) {
-    std::ostringstream rows;
-    write_csv(rows, residuals_csv(result.report));
-    files.push_back({args.residuals, rows.str()});
-  }
+  if (!args.residuals.empty())
+    files.push_back({args.residuals, Content([&](std::ostream& out) { write_residuals(out, result.report); })});
   for (const auto& [file, format] : places.reports) files.push_back({file, text_of(result.report, format)});
   if (!places.reports.empty()) return patience.exit(deliver(session, std::string_view(), files));
   return patience.exit(deliver(session, result.report, places.on_stdout, {}, files));

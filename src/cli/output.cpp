@@ -11,6 +11,7 @@
 #include <optional>
 #include <ostream>
 #include <set>
+#include <streambuf>
 #include <sys/stat.h>
 #include <tuple>
 #include <unistd.h>
@@ -44,22 +45,62 @@ class File {
 
   bool is_open() const { return descriptor_ >= 0; }
   /// False with errno set if not every byte was taken.
-  bool write_and_close(std::string_view content) {
+  bool write(std::string_view content) {
     while (!content.empty()) {
       const ssize_t written = ::write(descriptor_, content.data(), content.size());
       if (written < 0 && errno == EINTR) continue;
       if (written < 0) return false;
       content.remove_prefix(static_cast<std::size_t>(written));
     }
-    const int closed = ::close(descriptor_);
-    descriptor_ = -1;
-    return closed == 0;
+    return true;
   }
+  /// The same.
+  bool write_and_close(const Content& content);
   void set_mode(mode_t mode) { ::fchmod(descriptor_, mode); }
 
  private:
   int descriptor_;
 };
+
+/// Takes what is written to it into a file, block by block.
+class Blocks : public std::streambuf {
+ public:
+  explicit Blocks(File& file) : file_(file), block_(block_size) { setp(block_.data(), block_.data() + block_size); }
+  /// Of the first block that the file did not take; 0: it took all.
+  int error() const { return error_; }
+
+ protected:
+  int_type overflow(int_type c) override {
+    if (sync() != 0) return traits_type::eof();
+    return traits_type::eq_int_type(c, traits_type::eof()) ? traits_type::not_eof(c)
+                                                           : sputc(traits_type::to_char_type(c));
+  }
+  int sync() override {
+    if (error_ == 0 && !file_.write({pbase(), static_cast<std::size_t>(pptr() - pbase())})) error_ = errno;
+    setp(block_.data(), block_.data() + block_size);
+    return error_ == 0 ? 0 : -1;
+  }
+
+ private:
+  static constexpr std::ptrdiff_t block_size = 1 << 16;
+  File& file_;
+  std::vector<char> block_;
+  int error_ = 0;
+};
+
+bool File::write_and_close(const Content& content) {
+  Blocks blocks(*this);
+  std::ostream out(&blocks);
+  if (!content.is_nothing()) content.write(out);
+  out.flush();
+  if (blocks.error() != 0) {
+    errno = blocks.error();
+    return false;
+  }
+  const int closed = ::close(descriptor_);
+  descriptor_ = -1;
+  return closed == 0;
+}
 
 /// A file under its temporary name; gone again unless it is put in its place.
 class StagedFile {
@@ -252,22 +293,28 @@ std::vector<std::string> warn(const Session& session, const Diagnostics& warning
   return out;
 }
 
-Exit deliver(const Session& session, std::string_view text, const std::vector<OutputFile>& results) {
+Content::Content(std::string text) {
+  if (!text.empty()) write_ = [text = std::move(text)](std::ostream& out) { out << text; };
+}
+
+Exit deliver(const Session& session, const Content& result, const std::vector<OutputFile>& results) {
+  Content text = result;
   std::vector<OutputFile> files;
-  for (const OutputFile& result : results) {
-    if (!is_stdout(result.path)) {
-      files.push_back(result);
+  for (const OutputFile& one : results) {
+    if (!is_stdout(one.path)) {
+      files.push_back(one);
       continue;
     }
-    if (!text.empty())
+    if (!text.is_nothing())
       return refuse(session, {{command_line, "two results would be written to standard output",
                                "expected a file for one of them"}});
-    text = result.content;
+    text = one.content;
   }
   std::vector<StagedFile> staged;
   if (const Diagnostics errors = stage_all(files, staged); !errors.empty()) return refuse(session, errors);
   errno = 0;
-  if (!text.empty()) session.out << text << std::flush;
+  if (!text.is_nothing()) text.write(session.out);
+  session.out << std::flush;
   if (!session.out.good()) {
     if (errno == EPIPE) return Exit::unread;  // as with `| head`: the reader has seen enough
     return refuse(

@@ -5,9 +5,11 @@
 // written to as it is.
 #pragma once
 
-#include <sstream>
+#include <functional>
+#include <ostream>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "cli/session.hpp"
@@ -43,23 +45,44 @@ void say(const Session&, const std::vector<std::string>& warnings);
 /// The same with places and hints; returns them as documents list them: without folders, and without what was typed.
 std::vector<std::string> warn(const Session&, const Diagnostics& warnings);
 
+/// What is written: a text, or what writes itself, so that a result of millions of rows is never whole in memory.
+class Content {
+ public:
+  Content() = default;
+  Content(std::string_view text) : Content(std::string(text)) {}
+  Content(std::string text);
+  Content(std::function<void(std::ostream&)> write) : write_(std::move(write)) {}
+
+  bool is_nothing() const { return !write_; }
+  void write(std::ostream& out) const { write_(out); }
+
+ private:
+  std::function<void(std::ostream&)> write_;
+};
+
 struct OutputFile {
-  std::string path, content;
+  std::string path;
+  Content content;
 };
 
 /// `text` to standard output (flushed and checked), and the files; one of them may be standard output if there is no
 /// text.
-Exit deliver(const Session&, std::string_view text, const std::vector<OutputFile>& files = {});
+Exit deliver(const Session&, const Content& text, const std::vector<OutputFile>& files = {});
 
 /// A document in the format and to the place that the options say, and further files with it.
 template <class Document>
 Exit deliver(const Session& session, const Document& document, Format format, const OutputOptions& options,
              std::vector<OutputFile> files = {}) {
-  std::ostringstream text;
-  write(text, document, format, is_stdout(options.file) ? session.style : TextStyle{});
-  if (is_stdout(options.file)) return deliver(session, text.str(), files);
-  files.push_back({options.file, text.str()});
-  return deliver(session, std::string_view(), files);
+  const bool on_stdout = is_stdout(options.file);
+  const TextStyle style = on_stdout ? session.style : TextStyle{};
+  const std::function<void(std::ostream&)> text = [&](std::ostream& out) {
+    if constexpr (requires { write_json(out, document); })
+      if (format == Format::json) return write_json(out, document);
+    write(out, document, format, style);
+  };
+  if (on_stdout) return deliver(session, Content(text), files);
+  files.push_back({options.file, Content(text)});
+  return deliver(session, Content(), files);
 }
 
 }  // namespace collcast::cli

@@ -142,6 +142,12 @@ Table machines_table(const CalibrateReport& report) {
 
 }  // namespace
 
+std::size_t CalibrateReport::Machine::rows() const {
+  std::size_t out = 0;
+  for (const Residuals& table : residuals) out += table.rows.size();
+  return out;
+}
+
 std::vector<std::string> fit_warnings(const CalibrateReport& report) {
   std::vector<std::string> out;
   for (const auto& machine : report.machines) {
@@ -182,22 +188,25 @@ Table csv(const CalibrateReport& report) {
   return csv_rows(rows);
 }
 
-Table residuals_csv(const CalibrateReport& report) {
-  Json rows = Json::array();
+void write_residuals(std::ostream& out, const CalibrateReport& report) {
+  const auto row_of = [](const CalibrateReport::Machine& machine, const CalibrateReport::Residuals& table,
+                         const CalibrateReport::Residuals::Row& row) {
+    return Json{{"topology", machine.topology},
+                {"id", table.table},
+                {"collective", table.collective},
+                {"nodes", table.nodes},
+                {"ranks", table.ranks},
+                {"size_bytes", table.of(row).size.value()},
+                {"in_place", row.in_place},
+                {"measured_s", row.measured.count()},
+                {"predicted_before_s", table.of(row).described.count()},
+                {"predicted_s", table.of(row).fitted.count()},
+                {"error", table.error(row)}};
+  };
+  CsvRows csv(out);
   for (const auto& machine : report.machines)
-    for (const CalibrateReport::Residual& row : machine.rows)
-      rows.push_back({{"topology", machine.topology},
-                      {"id", row.table},
-                      {"collective", row.collective},
-                      {"nodes", row.nodes},
-                      {"ranks", row.ranks},
-                      {"size_bytes", row.size.value()},
-                      {"in_place", row.in_place},
-                      {"measured_s", row.measured.count()},
-                      {"predicted_before_s", row.described.count()},
-                      {"predicted_s", row.fitted.count()},
-                      {"error", row.error()}});
-  return csv_rows(rows);
+    for (const CalibrateReport::Residuals& table : machine.residuals)
+      for (const auto& row : table.rows) csv.add(row_of(machine, table, row));
 }
 
 Page page(const CalibrateReport& report) {

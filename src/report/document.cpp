@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <ostream>
+#include <utility>
 
 #include "collcast/base/check.hpp"
 
@@ -56,6 +58,40 @@ std::string text(const Json& json) {
   std::string out;
   append_text(json, "", out);
   return out + "\n";
+}
+
+JsonMembers::JsonMembers(std::ostream& out, char opening, std::string indent)
+    : out_(out), indent_(std::move(indent)), is_object_(opening == '{') {
+  out_ << opening;
+}
+
+void JsonMembers::separate(std::string_view key) {
+  out_ << (any_ ? ",\n" : "\n") << indent_ << "  ";
+  if (is_object_) out_ << compact(Json(key)) << ": ";
+  any_ = true;
+}
+
+void JsonMembers::add(std::string_view key, const Json& value) {
+  separate(key);
+  std::string text;
+  append_text(value, indent_ + "  ", text);
+  out_ << text;
+}
+
+void JsonMembers::add(const Json& value) { add({}, value); }
+
+void JsonMembers::add_all(const Json& members) {
+  for (const auto& [key, value] : members.items()) add(key, value);
+}
+
+JsonMembers JsonMembers::begin(std::string_view key, char opening) {
+  separate(key);
+  return {out_, opening, indent_ + "  "};
+}
+
+void JsonMembers::end() {
+  if (any_) out_ << '\n' << indent_;
+  out_ << (is_object_ ? '}' : ']');
 }
 
 Json number(std::optional<Seconds> seconds) {
@@ -165,13 +201,21 @@ Json memory_json(const MemoryUse& m) {
   return out;
 }
 
-std::string digest(const Json& json) {
-  std::uint64_t hash = 14695981039346656037U;
-  for (const char c : json.dump(-1, ' ', false, Json::error_handler_t::replace)) {
-    hash ^= static_cast<unsigned char>(c);
-    hash *= 1099511628211U;
+std::string compact(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
+
+void Digest::add(std::string_view piece) {
+  for (const char c : piece) {
+    hash_ ^= static_cast<unsigned char>(c);
+    hash_ *= 1099511628211U;
   }
-  return fmt::format("fnv1a64:{:016x}", hash);
+}
+
+std::string Digest::text() const { return fmt::format("fnv1a64:{:016x}", hash_); }
+
+std::string digest(const Json& json) {
+  Digest out;
+  out.add(compact(json));
+  return out.text();
 }
 
 namespace {
@@ -222,6 +266,17 @@ Table csv_rows(const Json& rows) {
   if (!rows.empty())
     for (const auto& item : rows.front().items()) columns.push_back(item.key());
   return csv_rows(rows, columns);
+}
+
+void CsvRows::add(const Json& row) {
+  if (columns_.empty()) {
+    for (const auto& item : row.items()) columns_.push_back(item.key());
+    write_csv_line(out_, columns_);
+  }
+  std::vector<std::string> cells;
+  for (const auto& item : row.items()) cells.push_back(cell(item.value()));
+  check(cells.size() == columns_.size(), "rows of CSV have the same keys");
+  write_csv_line(out_, cells);
 }
 
 std::string csv_name(std::string_view name) {

@@ -3,10 +3,13 @@
 
 #include <nlohmann/json.hpp>
 
+#include <cstdint>
+#include <iosfwd>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "collcast/base/quantity.hpp"
 #include "collcast/report/documents.hpp"
@@ -31,6 +34,38 @@ Json machine(const MachineSummary&);
 Json inputs_json(const StepInputs&, const CollectivePolicy&, Sharing);
 Json breakdown_json(const Breakdown&);
 Json memory_json(const MemoryUse&);
+/// A list or an object as text() writes it, one member after another, so that it is never whole in memory.
+class JsonMembers {
+ public:
+  /// '{' or '['; `indent` is of the line it stands on.
+  JsonMembers(std::ostream& out, char opening, std::string indent = {});
+  void add(std::string_view key, const Json& value);
+  /// To a list: what is structured.
+  void add(const Json& value);
+  /// All of an object's.
+  void add_all(const Json& members);
+  /// A member that is written from here on; no key in a list.
+  JsonMembers begin(std::string_view key, char opening);
+  void end();
+
+ private:
+  void separate(std::string_view key);
+  std::ostream& out_;
+  std::string indent_;
+  bool is_object_, any_ = false;
+};
+
+/// The digest of a text that comes in pieces.
+class Digest {
+ public:
+  void add(std::string_view piece);
+  std::string text() const;
+
+ private:
+  std::uint64_t hash_ = 14695981039346656037U;
+};
+/// The compact text of a value.
+std::string compact(const Json&);
 /// FNV-1a (http://www.isthe.com/chongo/tech/comp/fnv) of the compact text: tells inputs apart, proves nothing.
 std::string digest(const Json&);
 
@@ -39,6 +74,16 @@ std::string digest(const Json&);
 Table csv_rows(const Json& rows, std::span<const std::string_view> columns);
 /// A column per key of the first row: of rows that all have the same keys, none of them structured.
 Table csv_rows(const Json& rows);
+/// The same, row after row as they come, none of which is kept.
+class CsvRows {
+ public:
+  explicit CsvRows(std::ostream& out) : out_(out) {}
+  void add(const Json& row);
+
+ private:
+  std::ostream& out_;
+  std::vector<std::string> columns_;
+};
 /// A name of a stranger as a cell: a spreadsheet takes it for text, not for a formula.
 std::string csv_name(std::string_view);
 /// One row per scalar of the document: its dotted path and its value.

@@ -171,16 +171,6 @@ std::string csv_cell(const std::string& text) {
   return quoted + '"';
 }
 
-template <class Cells, class Text>
-void write_csv_line(std::ostream& out, const Cells& cells, Text text) {
-  const char* separator = "";
-  for (const auto& cell : cells) {
-    out << separator << csv_cell(text(cell));
-    separator = ",";
-  }
-  out << '\n';
-}
-
 }  // namespace
 
 void write_text(std::ostream& out, const Page& page, TextStyle style) {
@@ -205,9 +195,20 @@ void write_markdown(std::ostream& out, const Page& page) {
   }
 }
 
+void write_csv_line(std::ostream& out, const std::vector<std::string>& cells) {
+  const char* separator = "";
+  for (const std::string& text : cells) {
+    out << separator << csv_cell(text);
+    separator = ",";
+  }
+  out << '\n';
+}
+
 void write_csv(std::ostream& out, const Table& table) {
-  write_csv_line(out, table.columns, heading);
-  for (const auto& row : table.rows) write_csv_line(out, row, [](const std::string& cell) { return cell; });
+  std::vector<std::string> headings;
+  for (const Column& column : table.columns) headings.push_back(heading(column));
+  write_csv_line(out, headings);
+  for (const auto& row : table.rows) write_csv_line(out, row);
 }
 
 }  // namespace collcast

@@ -6,6 +6,7 @@
 #include <limits>
 #include <map>
 #include <set>
+#include <sstream>
 #include <utility>
 
 #include "collcast/base/units.hpp"
@@ -60,16 +61,13 @@ Json error_json(const BandError& error) {
   return out;
 }
 
-Json rows_json(const ScoredTable& table) {
-  Json out = Json::array();
-  for (const Deviation& row : table.rows)
-    out.push_back({{"size_bytes", row.size.value()},
-                   {"in_place", row.in_place},
-                   {"algorithm", table.algorithms[row.algorithm]},
-                   {"measured_s", row.measured.count()},
-                   {"predicted_s", row.predicted.count()},
-                   {"ape", row.ape()}});
-  return out;
+Json row_json(const ScoredTable& table, const Deviation& row) {
+  return {{"size_bytes", row.size.value()},
+          {"in_place", row.in_place},
+          {"algorithm", table.algorithms[row.algorithm]},
+          {"measured_s", row.measured.count()},
+          {"predicted_s", row.predicted.count()},
+          {"ape", row.ape()}};
 }
 
 Json derivation_json(const Derivation& of) {
@@ -102,20 +100,34 @@ Json table_json(const ScoredTable& table) {
   return out;
 }
 
-/// What was measured is told by a digest: equal digests, equal rows of equal tables.
-Json inputs_json(const ValidateReport& report) {
-  Json measured = Json::array();
+/// What was measured is told by a digest: equal digests, equal rows of equal tables. Of the compact text of
+/// [[id, collective, nodes, ranks, [[size, in place, measured], ...]], ...].
+std::string measured_digest(const ValidateReport& report) {
+  Digest out;
+  const char* between_tables = "[";
   for (const ScoredTable& table : report.tables) {
-    Json rows = Json::array();
-    for (const Deviation& row : table.rows) rows.push_back({row.size.value(), row.in_place, row.measured.count()});
-    measured.push_back({table.id, table.collective, table.nodes, table.ranks, rows});
+    std::string head = compact({table.id, table.collective, table.nodes, table.ranks});
+    head.back() = ',';
+    out.add(between_tables + head);
+    between_tables = ",";
+    const char* between_rows = "[";
+    for (const Deviation& row : table.rows) {
+      out.add(between_rows + compact({row.size.value(), row.in_place, row.measured.count()}));
+      between_rows = ",";
+    }
+    out.add(table.rows.empty() ? "[]]" : "]]");
   }
+  out.add(report.tables.empty() ? "[]" : "]");
+  return out.text();
+}
+
+Json inputs_json(const ValidateReport& report) {
   Json out{{"method", report.method},
            {"statistic", report.statistic},
            {"part", report.part.empty() ? Json() : Json(report.part)},
            {"leave_one_out", report.left_out},
            {"tables", report.tables.size()},
-           {"measured_digest", digest(measured)},
+           {"measured_digest", measured_digest(report)},
            {"machines", Json::object()}};
   for (const ScoringMachine& machine : report.machines)
     out["machines"][machine.topology] = {{"digest", machine.digest},
@@ -124,21 +136,31 @@ Json inputs_json(const ValidateReport& report) {
   return out;
 }
 
-Json document_json(const ValidateReport& report) {
+/// The document's keys before `tables`.
+Json head_json(const ValidateReport& report) {
   Json out = document("collcast.validate.v1");
   out["library"] = report.library;
   out["method"] = report.method;
   out["statistic"] = report.statistic;
   out["partial"] = report.not_reached > 0;
   out["not_reached"] = report.not_reached;
-  out["tables"] = Json::array();
-  for (const ScoredTable& table : report.tables) {
-    Json one = table_json(table);
-    one["derived"] = table.derived ? derivation_json(*table.derived) : Json();
-    one["faults"] = faults_json(table);
-    one["rows"] = rows_json(table);
-    out["tables"].push_back(std::move(one));
-  }
+  return out;
+}
+
+/// Rows are written one after another: a log of a night has millions.
+void write_table(const ScoredTable& table, JsonMembers one) {
+  one.add_all(table_json(table));
+  one.add("derived", table.derived ? derivation_json(*table.derived) : Json());
+  one.add("faults", faults_json(table));
+  JsonMembers rows = one.begin("rows", '[');
+  for (const Deviation& row : table.rows) rows.add(row_json(table, row));
+  rows.end();
+  one.end();
+}
+
+/// The keys behind `tables`.
+Json tail_json(const ValidateReport& report) {
+  Json out;
   const auto add_row = [&out](const char* key, const SummaryRow& row, Json one) {
     one["healthy"] = row.known ? Json(row.healthy) : Json();
     one["band"] = to_string(row.band);
@@ -313,7 +335,22 @@ std::string budget_text(const BudgetOutcome& outcome) {
                      percent(budget.limit), fmt::format("{:.1f}", (outcome.median_ape - budget.limit) * 100));
 }
 
-std::string json(const ValidateReport& report) { return text(document_json(report)); }
+void write_json(std::ostream& out, const ValidateReport& report) {
+  JsonMembers document(out, '{');
+  document.add_all(head_json(report));
+  JsonMembers tables = document.begin("tables", '[');
+  for (const ScoredTable& table : report.tables) write_table(table, tables.begin({}, '{'));
+  tables.end();
+  document.add_all(tail_json(report));
+  document.end();
+  out << '\n';
+}
+
+std::string json(const ValidateReport& report) {
+  std::ostringstream out;
+  write_json(out, report);
+  return out.str();
+}
 
 Table csv(const ValidateReport& report) {
   Json rows = Json::array();

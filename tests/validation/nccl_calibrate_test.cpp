@@ -96,7 +96,7 @@ TEST_CASE("a fit of no more rows than parameters does not say between what measu
     const auto fitted = calibrate({table}, machines, Statistic::mean, Library::nccl);
     REQUIRE(fitted.ok());
     const auto& machine = fitted->report.machines.at(0);
-    CHECK((machine.rows.size() <= machine.fitted.size()) == few);
+    CHECK((machine.rows() <= machine.fitted.size()) == few);
     CHECK((machine.interval[0].high > 0) == !few);
     CHECK((fitted->overlay.machines.at(0).residuals.at(0).high > 0) == !few);
     CHECK((overlay_text(fitted->overlay).find("high:") == std::string::npos) == few);
@@ -120,10 +120,11 @@ TEST_CASE("at least 8 of 10 measurements are where an overlay says that 8 of 10 
     for (const auto& band : read->machines.at(0).residuals) {
       if (band.high <= 0) continue;
       int rows = 0, within = 0;
-      for (const auto& row : fitted->report.machines.at(0).rows) {
-        if (to_string(band_of(row.size)) != band.band) continue;
+      const auto& of_table = fitted->report.machines.at(0).residuals.at(0);
+      for (const auto& row : of_table.rows) {
+        if (to_string(band_of(of_table.of(row).size)) != band.band) continue;
         ++rows;
-        const double times = row.measured / row.fitted;
+        const double times = row.measured / of_table.of(row).fitted;
         within += band.low <= times && times <= band.high ? 1 : 0;
       }
       CAPTURE(count, band.band, rows);
@@ -204,19 +205,23 @@ TEST_CASE("an overlay names the rows that its fit leaves furthest off, and the r
   CHECK(remarks[1].starts_with("  b, all_gather 8 KiB: measured "));
   CHECK(remarks[2].starts_with("  a, all_reduce "));
   CHECK(overlay_text(fitted->overlay).find("\n# " + remarks[1] + "\n") != std::string::npos);
-  const auto& rows = fitted->report.machines.at(0).rows;
-  REQUIRE(rows.size() == 44);
-  const auto& off = rows.at(22 + 3);
-  CHECK(off.table == "b");
-  CHECK(off.size == Bytes(8192));
+  REQUIRE(fitted->report.machines.at(0).rows() == 44);
+  const auto& table = fitted->report.machines.at(0).residuals.at(1);
+  CHECK(table.table == "b");
+  const auto& off = table.rows.at(3);
+  CHECK(table.of(off).size == Bytes(8192));
   CHECK(off.measured == tables[1].points[3].time);
-  CHECK(off.described / off.measured == Approx(0.2));
-  CHECK(off.error() == Approx(-0.8).margin(0.05));
-  const Table csv = residuals_csv(fitted->report);
-  REQUIRE(csv.rows.size() == 44);
-  CHECK(csv.columns.front().title == "topology");
-  CHECK(csv.columns.back().title == "error");
-  CHECK(csv.rows[25][1] == "b");
+  CHECK(table.of(off).described / off.measured == Approx(0.2));
+  CHECK(table.error(off) == Approx(-0.8).margin(0.05));
+  std::ostringstream csv;
+  write_residuals(csv, fitted->report);
+  std::istringstream lines(csv.str());
+  std::vector<std::string> read;
+  for (std::string line; std::getline(lines, line);) read.push_back(line);
+  REQUIRE(read.size() == 1 + 44);
+  CHECK(read.front().starts_with("topology,"));
+  CHECK(read.front().ends_with(",error"));
+  CHECK(read[1 + 25].starts_with("dgx-h100,b,"));
 }
 
 TEST_CASE("where NCCL took LL and Simple only, the fit says so; where it took LL128, it does not") {

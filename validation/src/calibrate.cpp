@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <functional>
 #include <map>
 #include <set>
 
@@ -37,28 +38,24 @@ bool is_same_network(const PlacedTable& a, const PlacedTable& b) {
   return of_network(a.table->facts.environment) == of_network(b.table->facts.environment);
 }
 
-/// At most so many sizes of a table, evenly over all of them.
-std::vector<FitRow> rows_of(const PlacedTable& place, Statistic statistic, std::size_t most, double weight) {
-  const std::vector<MeasuredPoint>& points = place.table->points;
-  const std::vector<std::uint32_t> order = by_size(*place.table);
-  std::vector<Bytes> sizes;
-  for (const std::uint32_t i : order)
-    if (sizes.empty() || sizes.back() < points[i].size) sizes.push_back(points[i].size);
-  std::set<Bytes> taken;
-  const std::size_t count = std::min(sizes.size(), most);
-  for (std::size_t i = 0; i < count; ++i) taken.insert(sizes[count == 1 ? 0 : i * (sizes.size() - 1) / (count - 1)]);
-  std::vector<FitRow> out;
-  for (const std::uint32_t i : order)
-    if (taken.count(points[i].size) > 0)
-      out.push_back({&place, points[i].size, time_of(*place.table, points[i], statistic), weight});
-  return out;
-}
+using Residuals = CalibrateReport::Residuals;
 
-std::array<BandError, 3> errors_of(const ValidateReport& report) {
-  std::array<ErrorPool, bands.size()> pools;
-  for (const ScoredTable& table : report.tables)
-    for (const Deviation& row : table.rows) pools[static_cast<std::size_t>(band_of(row.size))].add(row);
-  return {pools[0].take(), pools[1].take(), pools[2].take()};
+std::size_t band_index(Bytes size) { return static_cast<std::size_t>(band_of(size)); }
+
+/// Of the rows by the forecasts without the fit, or with it; a band after the other, as each has a list of all its
+/// rows.
+std::array<BandError, 3> errors_of(const std::vector<Residuals>& tables, Seconds Residuals::Forecast::*forecast) {
+  std::array<BandError, 3> out;
+  for (std::size_t i = 0; i < bands.size(); ++i) {
+    ErrorPool pool;
+    for (const Residuals& table : tables)
+      for (const Residuals::Row& row : table.rows) {
+        const Residuals::Forecast& of = table.of(row);
+        if (band_index(of.size) == i) pool.add({of.size, row.measured, of.*forecast, {}, row.in_place, 0});
+      }
+    out[i] = pool.take();
+  }
+  return out;
 }
 
 void add_residuals(Calibration& calibration, CalibrateReport::Machine& machine) {
@@ -71,14 +68,19 @@ void add_residuals(Calibration& calibration, CalibrateReport::Machine& machine) 
   }
 }
 
+/// Measured over predicted, by band.
+using Ratios = std::array<std::vector<double>, bands.size()>;
+
+void add_ratios(const std::vector<Residuals>& tables, Ratios& to) {
+  for (const Residuals& table : tables)
+    for (const Residuals::Row& row : table.rows)
+      to[band_index(table.of(row).size)].push_back(row.measured / table.of(row).fitted);
+}
+
 /// Where at least 8 of 10 measurements were, as multiples of the forecast: a tenth of them, or less, is left out at
 /// either end. Rounded outwards to what an overlay writes, so that those at the ends stay within.
-std::array<CalibrateReport::Interval, 3> intervals_of(const ValidateReport& report) {
+std::array<CalibrateReport::Interval, 3> intervals_of(Ratios ratios) {
   constexpr double written = 1e4;
-  std::array<std::vector<double>, 3> ratios;
-  for (const ScoredTable& table : report.tables)
-    for (const Deviation& row : table.rows)
-      ratios[static_cast<std::size_t>(band_of(row.size))].push_back(row.measured / row.predicted);
   std::array<CalibrateReport::Interval, 3> out;
   for (std::size_t i = 0; i < ratios.size(); ++i) {
     if (ratios[i].empty()) continue;
@@ -121,101 +123,183 @@ Prediction prediction_of(Library library) {
 /// One machine's calibration by some of its tables; if it is for one table, those of another network count less.
 Calibration fitted(const std::vector<const PlacedTable*>& places, Library library, Statistic statistic,
                    CalibrateReport::Machine& machine, const GoesOn& goes_on, const PlacedTable* wanted = nullptr) {
-  const bool is_nccl = library == Library::nccl;
-  std::vector<FitRow> rows;
+  std::vector<FitTable> tables;
   for (const PlacedTable* place : places) {
     const bool other = wanted != nullptr && !is_same_network(*wanted, *place);
-    const std::vector<FitRow> more = rows_of(*place, statistic, is_nccl ? most_measured_rows : most_sizes_of_a_fit,
-                                             other ? weight_of_another_network : 1);
-    rows.insert(rows.end(), more.begin(), more.end());
+    tables.push_back({place, other ? weight_of_another_network : 1});
   }
   const TopologySpec& spec = places.front()->fabric->spec();
-  return is_nccl ? fit_nccl(spec, rows, machine, goes_on) : fit_ideal(spec, rows, machine, goes_on);
+  return library == Library::nccl ? fit_nccl(spec, tables, statistic, machine, goes_on)
+                                  : fit_ideal(spec, tables, statistic, machine, goes_on);
 }
 
 /// Tables of one machine held against it as it is calibrated, or as it is described.
-ValidateReport scored(const std::vector<const PlacedTable*>& places, const Calibration* by, Library library,
-                      Statistic statistic) {
-  Machines machines = Machines::only(places.front()->fabric->spec());
+ValidateReport scored(const std::vector<MeasuredTable>& tables, const TopologySpec& spec, const Calibration* by,
+                      Library library, Statistic statistic) {
+  Machines machines = Machines::only(spec);
   if (by != nullptr) machines.calibrate({"", "", {*by}}, library);
-  std::vector<MeasuredTable> tables;
-  for (const PlacedTable* place : places) tables.push_back(*place->table);
   return validate(tables, machines, prediction_of(library), statistic);
 }
 
-bool is_over(const GoesOn& goes_on) { return goes_on && !goes_on(); }
+/// A table with the first row of each of its sizes.
+MeasuredTable sizes_of(const MeasuredTable& table) {
+  MeasuredTable out{table.facts, table.file, {}};
+  for (const std::uint32_t i : by_size(table))
+    if (out.points.empty() || out.points.back().size < table.points[i].size) out.points.push_back(table.points[i]);
+  return out;
+}
 
-/// Each table scored by a fit to the others, as far as there is time.
-ValidateReport scored_by_others(const std::vector<const PlacedTable*>& places, Library library, Statistic statistic,
-                                const GoesOn& goes_on) {
-  ValidateReport out;
-  for (const PlacedTable* left_out : places) {
-    std::vector<const PlacedTable*> others;
-    for (const PlacedTable* place : places)
-      if (place != left_out) others.push_back(place);
-    CalibrateReport::Machine unread;
-    const Calibration by = fitted(others, library, statistic, unread, goes_on, left_out);
-    if (is_over(goes_on)) break;
-    ValidateReport one = scored({left_out}, &by, library, statistic);
-    out.tables.push_back(std::move(one.tables.front()));
-    out.tables.back().matched_by = left_out->matched_by;
+/// Of tables with one row of each size: `forecast` of every size. The tables are those of the residuals.
+void add_forecasts(const std::vector<MeasuredTable>& sizes, const TopologySpec& spec, const Calibration* by,
+                   Library library, Statistic statistic, Seconds Residuals::Forecast::*forecast,
+                   std::vector<Residuals>& to) {
+  const ValidateReport report = scored(sizes, spec, by, library, statistic);
+  for (std::size_t t = 0; t < to.size(); ++t) {
+    to[t].forecasts.resize(report.tables[t].rows.size());
+    for (std::size_t i = 0; i < to[t].forecasts.size(); ++i) {
+      to[t].forecasts[i].size = report.tables[t].rows[i].size;
+      to[t].forecasts[i].*forecast = report.tables[t].rows[i].predicted;
+    }
+  }
+}
+
+/// Row by row; of the forecasts of sizes there are none yet.
+Residuals rows_of(const MeasuredTable& table, Statistic statistic) {
+  Residuals out{table.facts.id, table.facts.collective, table.facts.ranks, table.facts.nodes, {}, {}};
+  out.rows.reserve(table.points.size());
+  std::uint32_t forecast = 0;
+  Bytes size{};
+  for (const std::uint32_t i : by_size(table)) {
+    const MeasuredPoint& point = table.points[i];
+    if (!out.rows.empty() && size != point.size) ++forecast;
+    size = point.size;
+    out.rows.push_back({time_of(table, point, statistic), forecast, point.in_place});
   }
   return out;
 }
 
-/// Row by row, of the same tables without the fit and with it.
-std::vector<CalibrateReport::Residual> residuals_of(const ValidateReport& before, const ValidateReport& after) {
-  std::vector<CalibrateReport::Residual> out;
-  for (std::size_t t = 0; t < after.tables.size(); ++t) {
-    const ScoredTable& table = after.tables[t];
-    for (std::size_t i = 0; i < table.rows.size(); ++i) {
-      const Deviation& row = table.rows[i];
-      out.push_back({table.id, table.collective, table.ranks, table.nodes, row.size, row.in_place, row.measured,
-                     before.tables[t].rows[i].predicted, row.predicted});
-    }
+/// Row by row, with the fit and, where it `describes`, without it. Each size of a table is forecast once.
+std::vector<Residuals> residuals_of(const std::vector<const PlacedTable*>& places, const Calibration& by,
+                                    Statistic statistic, bool describes) {
+  const TopologySpec& spec = places.front()->fabric->spec();
+  std::vector<MeasuredTable> sizes;
+  std::vector<Residuals> out;
+  for (const PlacedTable* place : places) {
+    sizes.push_back(sizes_of(*place->table));
+    out.push_back(rows_of(*place->table, statistic));
   }
+  if (describes) add_forecasts(sizes, spec, nullptr, by.library, statistic, &Residuals::Forecast::described, out);
+  add_forecasts(sizes, spec, &by, by.library, statistic, &Residuals::Forecast::fitted, out);
+  return out;
+}
+
+bool is_over(const GoesOn& goes_on) { return goes_on && !goes_on(); }
+
+/// So many fits tell where tables are that a fit has not seen; of more tables several are left out together.
+constexpr std::size_t most_fits_of_unseen = 40;
+
+/// Which tables are left out at once: each alone, or, of many, as they come in turn; those of one setting of the
+/// network.
+std::vector<std::vector<const PlacedTable*>> left_out_together(const std::vector<const PlacedTable*>& places) {
+  std::map<Variables, std::vector<const PlacedTable*>> of_setting;
+  for (const PlacedTable* place : places) of_setting[of_network(place->table->facts.environment)].push_back(place);
+  std::vector<std::vector<const PlacedTable*>> out;
+  if (places.size() <= most_fits_of_unseen) {
+    for (const PlacedTable* place : places) out.push_back({place});
+    return out;
+  }
+  for (const auto& [setting, alike] : of_setting) {
+    const std::size_t begin = out.size();
+    const std::size_t turns = std::max<std::size_t>(1, most_fits_of_unseen * alike.size() / places.size());
+    out.resize(begin + turns);
+    for (std::size_t i = 0; i < alike.size(); ++i) out[begin + i % turns].push_back(alike[i]);
+  }
+  return out;
+}
+
+/// Calls with tables that are left out and a fit to the others, until every table was, as far as there is time.
+void leave_out(const std::vector<const PlacedTable*>& places, Library library, Statistic statistic,
+               const GoesOn& goes_on,
+               const std::function<void(const std::vector<const PlacedTable*>&, const Calibration&)>& take) {
+  for (const std::vector<const PlacedTable*>& out : left_out_together(places)) {
+    const std::set<const PlacedTable*> without(out.begin(), out.end());
+    std::vector<const PlacedTable*> others;
+    for (const PlacedTable* place : places)
+      if (without.count(place) == 0) others.push_back(place);
+    CalibrateReport::Machine unread;
+    const Calibration by = fitted(others, library, statistic, unread, goes_on, out.front());
+    if (is_over(goes_on)) return;
+    take(out, by);
+  }
+}
+
+/// Each table scored by a fit to others, as far as there is time.
+std::vector<ScoredTable> scored_by_others(const std::vector<const PlacedTable*>& places, Library library,
+                                          Statistic statistic, const GoesOn& goes_on) {
+  std::vector<ScoredTable> out;
+  leave_out(places, library, statistic, goes_on, [&](const auto& left_out, const Calibration& by) {
+    for (const PlacedTable* place : left_out) {
+      ValidateReport one = scored({*place->table}, place->fabric->spec(), &by, library, statistic);
+      out.push_back(std::move(one.tables.front()));
+      out.back().matched_by = place->matched_by;
+    }
+  });
   return out;
 }
 
 /// The rows that are furthest off, one of each table, and where all are.
 std::vector<std::string> furthest_off(const CalibrateReport& report) {
   constexpr std::size_t most = 8;
-  const auto off = [](const CalibrateReport::Residual& row) { return std::abs(std::log(row.fitted / row.measured)); };
-  std::map<std::string, const CalibrateReport::Residual*> worst;
+  struct Worst {
+    const Residuals* table = nullptr;
+    const Residuals::Row* row = nullptr;
+    double off = -1;
+  };
+  std::map<std::string, Worst> worst;
   std::size_t count = 0;
   for (const auto& machine : report.machines)
-    for (const CalibrateReport::Residual& row : machine.rows) {
-      ++count;
-      const CalibrateReport::Residual*& of_table = worst[row.table];
-      if (of_table == nullptr || off(row) > off(*of_table)) of_table = &row;
+    for (const Residuals& table : machine.residuals) {
+      count += table.rows.size();
+      Worst& of_table = worst[table.table];
+      for (const Residuals::Row& row : table.rows)
+        if (const double off = std::abs(std::log(table.of(row).fitted / row.measured)); off > of_table.off)
+          of_table = {&table, &row, off};
     }
-  std::vector<const CalibrateReport::Residual*> rows;
-  for (const auto& [table, row] : worst) rows.push_back(row);
-  std::ranges::stable_sort(rows, [&](const auto* a, const auto* b) { return off(*a) > off(*b); });
+  std::vector<Worst> rows;
+  for (const auto& [table, row] : worst)
+    if (row.row != nullptr) rows.push_back(row);
+  std::ranges::stable_sort(rows, [](const Worst& a, const Worst& b) { return a.off > b.off; });
   if (rows.size() > most) rows.resize(most);
   std::vector<std::string> out;
   if (rows.empty()) return out;
   out.push_back(
       fmt::format("Furthest off of {} rows, one of a table (--residuals FILE.csv writes all of them):", count));
-  for (const auto* row : rows)
-    out.push_back(fmt::format("  {}, {} {}: measured {}, forecast {} ({:+.0f} %)", row->table, row->collective,
-                              format_bytes(row->size), format_seconds(row->measured), format_seconds(row->fitted),
-                              100 * row->error()));
+  for (const Worst& one : rows) {
+    const Residuals::Forecast& forecast = one.table->of(*one.row);
+    out.push_back(fmt::format("  {}, {} {}: measured {}, forecast {} ({:+.0f} %)", one.table->table,
+                              one.table->collective, format_bytes(forecast.size), format_seconds(one.row->measured),
+                              format_seconds(forecast.fitted), 100 * one.table->error(*one.row)));
+  }
   return out;
 }
 
 /// Of library nccl, whose fits are quick, intervals are of tables that a fit has not seen.
 void measure(const std::vector<const PlacedTable*>& places, const Calibration& by, Statistic statistic,
              CalibrateReport::Machine& machine, const GoesOn& goes_on) {
-  const ValidateReport before = scored(places, nullptr, by.library, statistic);
-  machine.before = errors_of(before);
-  const ValidateReport after = scored(places, &by, by.library, statistic);
-  machine.after = errors_of(after);
-  machine.rows = residuals_of(before, after);
+  machine.residuals = residuals_of(places, by, statistic, true);
+  machine.before = errors_of(machine.residuals, &Residuals::Forecast::described);
+  machine.after = errors_of(machine.residuals, &Residuals::Forecast::fitted);
   machine.unseen = by.library == Library::nccl && places.size() > 1;
   // What a fit has as many parameters for as rows is how the fit was made, and no measurement's distance from it.
-  if (!machine.unseen && machine.rows.size() <= machine.fitted.size()) return;
-  machine.interval = intervals_of(machine.unseen ? scored_by_others(places, by.library, statistic, goes_on) : after);
+  if (!machine.unseen && machine.rows() <= machine.fitted.size()) return;
+  Ratios ratios;
+  if (machine.unseen)
+    leave_out(places, by.library, statistic, goes_on, [&](const auto& left_out, const Calibration& by_others) {
+      add_ratios(residuals_of(left_out, by_others, statistic, false), ratios);
+    });
+  else
+    add_ratios(machine.residuals, ratios);
+  machine.interval = intervals_of(std::move(ratios));
 }
 
 /// "'polaris': its tables were measured with 2 settings of ..."; empty: all with the same.
@@ -334,7 +418,7 @@ ValidateReport leave_one_out(const std::vector<MeasuredTable>& tables, Machines&
   for (const auto& [system, places] : by_system) {
     if (tell) tell("fitting to the others of " + system, done++, by_system.size());
     if (places.size() < 2) continue;
-    for (ScoredTable& table : scored_by_others(places, library, statistic, goes_on).tables) {
+    for (ScoredTable& table : scored_by_others(places, library, statistic, goes_on)) {
       std::string id = table.id;
       scored_tables[std::move(id)] = std::move(table);
     }

@@ -1,8 +1,11 @@
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
+#include <utility>
 
 #include "collcast/evaluate/evaluate.hpp"
+#include "collcast/validation/calibrate.hpp"
 #include "fit.hpp"
 #include "fit_machine.hpp"
 
@@ -57,17 +60,18 @@ class BuiltMachines {
 };
 
 /// Rows with the options that their collectives run by.
-class IdealRows {
+class IdealModel {
  public:
-  IdealRows(const TopologySpec& spec, const std::vector<FitRow>& rows) : spec_(spec), rows_(rows) {
-    for (const FitRow& row : rows_) policies_.push_back({row.place->algorithm});
+  IdealModel(const TopologySpec& spec, FitRows rows) : spec_(spec), loss_(std::move(rows), RowWeight::whole) {
+    for (const FitRows::Forecast& one : loss_.forecasts()) policies_.push_back({place_of(one).algorithm});
   }
 
   /// What is fastest at that point.
   void choose(const Point& x) {
     BuiltMachines built(spec_, ideal_at(spec_.name, x));
-    for (std::size_t i = 0; i < rows_.size(); ++i) {
-      const Choice choice = priced(built, rows_[i], {rows_[i].place->algorithm});
+    for (std::size_t i = 0; i < policies_.size(); ++i) {
+      const FitRows::Forecast& one = loss_.forecasts()[i];
+      const Choice choice = priced(built, one, {place_of(one).algorithm});
       policies_[i] = {choice.options.algorithm, choice.options.chunks, choice.options.channels};
     }
   }
@@ -75,32 +79,32 @@ class IdealRows {
   double loss(const Point& x) const {
     const Calibration by = ideal_at(spec_.name, x);
     BuiltMachines built(spec_, by);
-    double sum = 0, weights = 0;
-    for (std::size_t i = 0; i < rows_.size(); ++i) {
-      const Seconds predicted = priced(built, rows_[i], policies_[i]).estimate.total + by.base_latency;
-      sum += rows_[i].weight * std::abs(std::log(predicted / rows_[i].measured));
-      weights += rows_[i].weight;
-    }
-    return sum / weights;
+    std::vector<Seconds> predicted;
+    for (std::size_t i = 0; i < policies_.size(); ++i)
+      predicted.push_back(priced(built, loss_.forecasts()[i], policies_[i]).estimate.total + by.base_latency);
+    return loss_.of(predicted, std::numeric_limits<double>::infinity());
   }
 
  private:
-  static Choice priced(BuiltMachines& built, const FitRow& row, const CollectivePolicy& policy) {
-    Result<Choice> choice = fastest(built.of(row.place->fabric->nodes()), row.place->request(row.size), policy);
+  const PlacedTable& place_of(const FitRows::Forecast& one) const { return *loss_.runs()[one.run]; }
+
+  Choice priced(BuiltMachines& built, const FitRows::Forecast& one, const CollectivePolicy& policy) const {
+    const PlacedTable& place = place_of(one);
+    Result<Choice> choice = fastest(built.of(place.fabric->nodes()), place.request(one.size), policy);
     check(choice.ok(), "a request that was priced is priced again");
     return std::move(choice).value();
   }
 
   const TopologySpec& spec_;
-  const std::vector<FitRow>& rows_;
+  FitLoss loss_;
   std::vector<CollectivePolicy> policies_;
 };
 
 }  // namespace
 
-Calibration fit_ideal(const TopologySpec& spec, const std::vector<FitRow>& rows, CalibrateReport::Machine& report,
-                      const GoesOn& goes_on) {
-  IdealRows model(spec, rows);
+Calibration fit_ideal(const TopologySpec& spec, const std::vector<FitTable>& tables, Statistic statistic,
+                      CalibrateReport::Machine& report, const GoesOn& goes_on) {
+  IdealModel model(spec, FitRows(tables, statistic, most_sizes_of_a_fit));
   Fit fit(
       ideal_parameters(), [&](const Point& x) { return model.loss(x); }, most_evaluations_of_ideal, 0, goes_on);
   Point best = fit.start(), x = best;

@@ -1,10 +1,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <initializer_list>
-#include <map>
+#include <utility>
 
 #include "collcast/nccl/run.hpp"
 #include "fit.hpp"
@@ -16,6 +15,8 @@ namespace collcast {
 namespace {
 
 constexpr int most_evaluations_of_nccl = 1500;
+/// Of a table's sizes; a sweep by factors has up to 60, and each is priced some thousand times.
+constexpr std::size_t most_sizes_of_an_nccl_fit = 512;
 /// A subplex that has shrunk along one valley of a sum of absolute values is set up anew at its end.
 constexpr int turns_of_nccl = 4;
 /// Weight of a factor's squared logarithm beside the mean of |log(predicted / measured)|, over the root of the number
@@ -56,82 +57,69 @@ NcclFactors factors_at(const Point& x) {
   return out;
 }
 
-/// A table with what NCCL takes at each size, which does not depend on the factors.
-struct NcclTable {
-  CollectiveKind kind = CollectiveKind::all_reduce;
-  nccl::Communicator communicator;
-  struct Row {
-    Bytes size{};
-    Seconds measured{};
-    nccl::Plan plan;
-  };
-  std::vector<Row> rows;
-  double weight = 1;
+/// The rows' forecasts, with what NCCL takes at each size, which does not depend on the factors.
+class NcclModel {
+ public:
+  NcclModel(const FitLoss& loss, bool takes_ll128);
+
+  bool takes_ll128() const { return takes_ll128_; }
+  double table_weight() const { return loss_.weight(); }
+  bool takes_ll128_anywhere() const;
+  const std::vector<nccl::Communicator>& communicators() const { return communicators_; }
+  double loss(const NcclFactors&, double full);
+
+ private:
+  const FitLoss& loss_;
+  bool takes_ll128_;
+  std::vector<nccl::Communicator> communicators_;  ///< by run
+  std::vector<nccl::Plan> plans_;                  ///< by forecast
+  std::vector<Seconds> predicted_;                 ///< at the last factors, by forecast
 };
 
-std::vector<NcclTable> nccl_tables(const std::vector<FitRow>& rows, bool takes_ll128) {
-  std::vector<NcclTable> out;
-  const PlacedTable* last = nullptr;
-  for (const FitRow& row : rows) {
-    const PlacedTable& place = *row.place;
-    if (&place != last) {
-      Result<nccl::Communicator> c = connect(*place.fabric, place.group, place.environment);
-      check(c.ok(), "a table that was priced is priced again");
-      out.push_back({place.kind, std::move(c).value(), {}, row.weight});
-      out.back().communicator.factors.takes_ll128 = takes_ll128;
-      last = &place;
-    }
-    Result<nccl::Plan> plan = nccl_plan(out.back().communicator, place, place.request(row.size));
-    check(plan.ok(), "a request that was priced is priced again");
-    out.back().rows.push_back({row.size, row.measured, std::move(plan).value()});
+NcclModel::NcclModel(const FitLoss& loss, bool takes_ll128) : loss_(loss), takes_ll128_(takes_ll128) {
+  for (const PlacedTable* place : loss_.runs()) {
+    Result<nccl::Communicator> c = connect(*place->fabric, place->group, place->environment);
+    check(c.ok(), "a table that was priced is priced again");
+    communicators_.push_back(std::move(c).value());
+    communicators_.back().factors.takes_ll128 = takes_ll128;
   }
-  return out;
+  for (const FitRows::Forecast& one : loss_.forecasts()) {
+    const PlacedTable& place = *loss_.runs()[one.run];
+    Result<nccl::Plan> plan = nccl_plan(communicators_[one.run], place, place.request(one.size));
+    check(plan.ok(), "a request that was priced is priced again");
+    plans_.push_back(std::move(plan).value());
+  }
+  predicted_.resize(plans_.size());
+}
+
+bool NcclModel::takes_ll128_anywhere() const {
+  return std::ranges::any_of(
+      plans_, [](const nccl::Plan& plan) { return !plan.point_to_point && plan.protocol == nccl::Protocol::ll128; });
+}
+
+/// Rows of one table and band of sizes are off together, and count as the root of their number.
+double NcclModel::loss(const NcclFactors& factors, double full) {
+  for (nccl::Communicator& one : communicators_) one.factors = factors;
+  for (std::size_t i = 0; i < plans_.size(); ++i) {
+    const FitRows::Forecast& one = loss_.forecasts()[i];
+    predicted_[i] = run(communicators_[one.run], loss_.runs()[one.run]->kind, one.size, plans_[i]).time();
+  }
+  return loss_.of(predicted_, full);
 }
 
 /// Of the bounds of a factor the machine's line rate is one: of its tables, as not all have rings over the same links.
-std::vector<Parameter> nccl_parameters(const std::vector<NcclTable>& tables) {
+std::vector<Parameter> nccl_parameters(const NcclModel& model) {
   std::vector<Parameter> out;
   for (const NcclFactor& factor : nccl_factors) {
     double most = factor.most;
-    for (const NcclTable& table : tables) {
-      const nccl::FactorsOfLineRate line = nccl::factors_of_line_rate(table.communicator);
-      if (factor.by_links && table.communicator.ranks_per_node > 1) most = std::min(most, line.links);
-      if (factor.by_nics && table.communicator.nodes > 1) most = std::min(most, line.network);
+    for (const nccl::Communicator& one : model.communicators()) {
+      const nccl::FactorsOfLineRate line = nccl::factors_of_line_rate(one);
+      if (factor.by_links && one.ranks_per_node > 1) most = std::min(most, line.links);
+      if (factor.by_nics && one.nodes > 1) most = std::min(most, line.network);
     }
     out.push_back({factor.name, std::log(factor.least), std::log(most), 0, 0, held(factor.value)});
   }
   return out;
-}
-
-double weighed(double error, double full) { return full * std::log1p(std::abs(error) / full); }
-
-bool takes_ll128_anywhere(const std::vector<NcclTable>& tables) {
-  return std::ranges::any_of(tables, [](const NcclTable& table) {
-    return std::ranges::any_of(table.rows, [](const NcclTable::Row& row) {
-      return !row.plan.point_to_point && row.plan.protocol == nccl::Protocol::ll128;
-    });
-  });
-}
-
-/// Rows of one table and band of sizes are off together, and count as the root of their number.
-double loss_of(std::vector<NcclTable>& tables, const NcclFactors& factors, double full) {
-  double sum = 0, weights = 0;
-  for (NcclTable& table : tables) {
-    table.communicator.factors = factors;
-    std::array<double, bands.size()> of_band{}, rows{};
-    for (const NcclTable::Row& row : table.rows) {
-      const auto i = static_cast<std::size_t>(band_of(row.size));
-      of_band[i] +=
-          weighed(std::log(run(table.communicator, table.kind, row.size, row.plan).time() / row.measured), full);
-      rows[i] += 1;
-    }
-    for (std::size_t i = 0; i < rows.size(); ++i) {
-      if (rows[i] == 0) continue;
-      sum += table.weight * of_band[i] / std::sqrt(rows[i]);
-      weights += table.weight * std::sqrt(rows[i]);
-    }
-  }
-  return sum / weights;
 }
 
 /// The best factors with a given choice of protocols.
@@ -153,32 +141,29 @@ std::vector<std::string> bound_texts(const std::vector<std::string>& names, cons
   return out;
 }
 
-Fitted fitted_to(std::vector<NcclTable> tables, const GoesOn& goes_on) {
-  const bool takes_ll128 = tables.empty() || tables.front().communicator.factors.takes_ll128;
-  double counted = 0;
-  for (const NcclTable& table : tables) counted += table.weight;
-  const double prior = prior_of_a_table / std::sqrt(counted);
+Fitted fitted_to(NcclModel model, const GoesOn& goes_on) {
+  const double prior = prior_of_a_table / std::sqrt(model.table_weight());
   double full = 1e6;  // for now every error counts in full
   const auto factors = [&](const Point& x) {
     NcclFactors out = factors_at(x);
-    out.takes_ll128 = takes_ll128;
+    out.takes_ll128 = model.takes_ll128();
     return out;
   };
   Fit fit(
-      wide_parameters(), [&](const Point& x) { return loss_of(tables, factors(x), full); }, most_evaluations_of_nccl,
-      prior, goes_on);
+      wide_parameters(), [&](const Point& x) { return model.loss(factors(x), full); }, most_evaluations_of_nccl, prior,
+      goes_on);
   Point x = fit.start();
   fit.leave_out_what_has_no_effect(x);
   x = fit.scan(x);
   // First as if all rows were sound: from there the way to the best point has no other valleys.
   for (int turn = 0; turn < turns_of_nccl; ++turn) x = fit.minimise(x);
   full = full_weight;
-  fit.narrow(nccl_parameters(tables));
+  fit.narrow(nccl_parameters(model));
   for (int turn = 0; turn < turns_of_nccl; ++turn) x = fit.minimise(x);
   Fitted out;
   out.loss = fit.priced(x);
   out.factors = factors(x);
-  out.uses_ll128 = takes_ll128_anywhere(tables);
+  out.uses_ll128 = model.takes_ll128_anywhere();
   out.evaluations = fit.evaluations();
   out.names = fit.names(fit.free());
   out.at_bounds = fit.at_bounds(fit.free(), x);
@@ -188,12 +173,13 @@ Fitted fitted_to(std::vector<NcclTable> tables, const GoesOn& goes_on) {
 
 }  // namespace
 
-Calibration fit_nccl(const TopologySpec& spec, const std::vector<FitRow>& rows, CalibrateReport::Machine& report,
-                     const GoesOn& goes_on) {
-  const Fitted with = fitted_to(nccl_tables(rows, true), goes_on);
+Calibration fit_nccl(const TopologySpec& spec, const std::vector<FitTable>& tables, Statistic statistic,
+                     CalibrateReport::Machine& report, const GoesOn& goes_on) {
+  const FitLoss loss(FitRows(tables, statistic, most_sizes_of_an_nccl_fit), RowWeight::root_of_band);
+  const Fitted with = fitted_to(NcclModel(loss, true), goes_on);
   Fitted best = with;
   if (with.uses_ll128) {
-    const Fitted without = fitted_to(nccl_tables(rows, false), goes_on);
+    const Fitted without = fitted_to(NcclModel(loss, false), goes_on);
     if (without.loss + weight_of_ll128 < with.loss) best = without;
     best.evaluations = with.evaluations + without.evaluations;
   }

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <array>
+#include <cstdint>
+#include <iosfwd>
 #include <string>
 #include <vector>
 
@@ -16,14 +18,24 @@ struct CalibrateReport {
   struct Interval {
     double low = 0, high = 0;
   };
-  /// Of a row of a table.
-  struct Residual {
+  /// Rows of a table, with the forecasts that they share. A log of a night has millions of rows: what is of their
+  /// size is there once.
+  struct Residuals {
+    struct Forecast {
+      Bytes size{};
+      Seconds described{}, fitted{};  ///< without the fit and with it
+    };
+    struct Row {
+      Seconds measured{};
+      std::uint32_t forecast = 0;  ///< which of `forecasts`
+      bool in_place = false;
+    };
     std::string table, collective;
     int ranks = 0, nodes = 0;
-    Bytes size{};
-    bool in_place = false;
-    Seconds measured{}, described{}, fitted{};  ///< and forecast, without the fit and with it
-    double error() const { return fitted / measured - 1; }
+    std::vector<Row> rows;            ///< from small sizes to large
+    std::vector<Forecast> forecasts;  ///< likewise
+    const Forecast& of(const Row& row) const { return forecasts[row.forecast]; }
+    double error(const Row& row) const { return of(row).fitted / row.measured - 1; }
   };
   struct Machine {
     std::string topology;
@@ -41,7 +53,8 @@ struct CalibrateReport {
     std::vector<std::string> fitted;             ///< parameters that a row depends on; the others stay as described
     std::vector<std::string> at_bounds;          ///< of these, those that would go farther
     std::vector<std::string> bounds;             ///< for each of at_bounds: "hop ended at its bound of 6: why"
-    std::vector<Residual> rows;                  ///< that it was scored on
+    std::vector<Residuals> residuals;            ///< of the tables that it was scored on
+    std::size_t rows() const;                    ///< of all of them
   };
   std::string library = "ideal";
   std::string statistic = "mean";
@@ -57,8 +70,8 @@ struct CalibrateReport {
 /// fit.
 std::vector<std::string> fit_warnings(const CalibrateReport&);
 
-/// Row by row, what the fit leaves.
-Table residuals_csv(const CalibrateReport&);
+/// Row by row, what the fit leaves, as CSV.
+void write_residuals(std::ostream&, const CalibrateReport&);
 
 std::string json(const CalibrateReport&);
 Table csv(const CalibrateReport&);

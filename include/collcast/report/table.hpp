@@ -54,5 +54,6 @@ void write_text(std::ostream&, const Page&, TextStyle = {});
 void write_markdown(std::ostream&, const Page&);
 /// RFC 4180 quoting; lines end in LF, as other Unix tools expect.
 void write_csv(std::ostream&, const Table&);
+void write_csv_line(std::ostream&, const std::vector<std::string>& cells);
 
 }  // namespace collcast

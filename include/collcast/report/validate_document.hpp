@@ -6,6 +6,7 @@
 
 #include <array>
 #include <cstdint>
+#include <iosfwd>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -145,6 +146,8 @@ std::vector<BudgetOutcome> outcomes(const ValidateReport&, const std::vector<Bud
 std::string budget_text(const BudgetOutcome&);
 
 std::string json(const ValidateReport&);
+/// The same without holding it whole.
+void write_json(std::ostream&, const ValidateReport&);
 Table csv(const ValidateReport&);
 Page page(const ValidateReport&);
 
