@@ -12,7 +12,7 @@ using namespace collcast::test;
 
 namespace {
 
-TrainingStep step_of(const TrainingRow& row) {
+TrainingStep step_by_recipe(const TrainingRow& row) {
   const auto place = training_machines().place(row);
   REQUIRE(place.ok());
   Result<TrainingStep> step = training_step(row, *place);
@@ -41,7 +41,7 @@ bool says(const TrainingStep& step, const std::string& what) { return std::range
 
 TEST_CASE("with TP every recipe splits the sequence, and some run TP in rings") {
   const auto step = [](const char* framework, const char* model, const char* gpu, const char* precision, int tp = 4) {
-    return step_of(dense_row(framework, model, gpu, precision, tp));
+    return step_by_recipe(dense_row(framework, model, gpu, precision, tp));
   };
   const auto is = [](const TrainingStep& s, bool sequence_parallel, TpOverlap overlap) {
     return s.inputs.layout.sequence_parallel == sequence_parallel && s.inputs.options.overlap_tp == overlap;
@@ -57,13 +57,13 @@ TEST_CASE("with TP every recipe splits the sequence, and some run TP in rings") 
   CHECK(is(step("Megatron-Core 0.8", "llama3-70b", h100, "fp8"), false, backward));
   TrainingRow row = dense_row("Megatron-Bridge 26.02", "llama3-70b", h100, "fp8", 4);
   row.task = "lora";
-  CHECK(is(step_of(row), true, backward));
+  CHECK(is(step_by_recipe(row), true, backward));
   row.task = "pretrain", row.overlap = "none";
-  CHECK(is(step_of(row), true, none));
+  CHECK(is(step_by_recipe(row), true, none));
   row.sp = 0;
-  CHECK_FALSE(step_of(row).inputs.layout.sequence_parallel);
+  CHECK_FALSE(step_by_recipe(row).inputs.layout.sequence_parallel);
   row.sp = std::nullopt;
-  CHECK(says(step_of(row), "sp not stated: 1, as Megatron-Bridge's recipes have it with TP"));
+  CHECK(says(step_by_recipe(row), "sp not stated: 1, as Megatron-Bridge's recipes have it with TP"));
 }
 
 TEST_CASE("a recipe's recomputation is that of the preset with the row's layout") {
@@ -76,7 +76,7 @@ TEST_CASE("a recipe's recomputation is that of the preset with the row's layout"
     row.ep = ep;
     row.mbs = micro_batch;
     row.recompute = stated;
-    const TrainingStep step = step_of(row);
+    const TrainingStep step = step_by_recipe(row);
     const TrainingOptions& o = step.inputs.options;
     const bool any = o.recompute == Recompute::selective;
     CHECK(says(step, "recompute not stated: none") == (!any && std::string(stated).empty()));
