@@ -49,6 +49,7 @@ std::vector<std::string> warn(const Session&, const Diagnostics& warnings);
 class Content {
  public:
   Content() = default;
+  Content(const char* text) : Content(std::string(text)) {}
   Content(std::string_view text) : Content(std::string(text)) {}
   Content(std::string text);
   Content(std::function<void(std::ostream&)> write) : write_(std::move(write)) {}

@@ -73,7 +73,7 @@ TEST_CASE("a log of more than a million lines is scored in 128 bytes a row, and 
     REQUIRE(outcome.exit == 0);
     CHECK_THAT(outcome.out, Contains("," + std::to_string(2 * std::stoi(rows)) + ","));
     std::vector<std::int64_t> peaks;
-    for (const std::string command :
+    for (const std::string& command :
          {"collcast validate" + of_log, "collcast validate" + of_log + " --format json --output large.json",
           "collcast calibrate" + of_log + " --output large.yaml --output large.csv --residuals large-rows.csv"})
       peaks.push_back(peak_of(command) * 1024);
