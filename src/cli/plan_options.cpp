@@ -100,7 +100,7 @@ void add_goal_options(CLI::App& app, GoalArgs& args) {
       "(default: tokens_per_s_per_gpu)");
   option("--max-ttft", args.max_ttft, "LIMITS",
          "of a server: reject what takes longer until the first tokens: 2s; with inference.load also p99=2s, or "
-         "p50=500ms,p99=2s, of mean, p50, p90, p99, longest (default: the scenario's gates)");
+         "p50=500ms,p99=2s, of p50, p90, p99, longest (default: the scenario's gates)");
   option("--max-tpot", args.max_tpot, "LIMITS", "and what takes longer from token to token");
 }
 
@@ -110,7 +110,7 @@ namespace {
 std::optional<std::string> limited_figure(const char* option, std::string_view figure, const std::string& statistic,
                                           const Location& where, Diagnostics& errors) {
   std::vector<std::string> words;
-  for (const TimeStatistic& one : time_statistics) words.emplace_back(one.name);
+  for (const TimeStatistic& one : limited_statistics) words.emplace_back(one.name);
   if (!parse_word(option, statistic, words, errors)) {
     errors.back().where = where;
     return std::nullopt;

@@ -291,7 +291,7 @@ std::vector<ServingObjective> serving_objectives() {
   using Figure = ServingObjective::Figure;
   std::vector<ServingObjective> out{{}, {Figure::tpot}, {Figure::ttft}};
   for (const Figure figure : {Figure::tpot, Figure::ttft})
-    for (const TimeStatistic& statistic : time_statistics) out.push_back({figure, &statistic});
+    for (const TimeStatistic& statistic : limited_statistics) out.push_back({figure, &statistic});
   return out;
 }
 

@@ -46,7 +46,7 @@ std::vector<RunTime> told_of_run(const PlanReport& report, bool ttft) {
   using Figure = ServingObjective::Figure;
   const ServingObjective& objective = report.inputs.objective;
   std::vector<RunTime> out;
-  for (const TimeStatistic& s : time_statistics) {
+  for (const TimeStatistic& s : limited_statistics) {
     const bool ranks = objective.statistic != nullptr && objective.statistic->name == s.name &&
                        objective.figure == (ttft ? Figure::ttft : Figure::tpot);
     const bool is_limited = std::ranges::any_of(report.inputs.limits, [&](const Gate& gate) {

@@ -20,7 +20,7 @@ double of_run(const StepResult& r) {
 std::span<const GateFigure> gate_figures() {
   using R = const StepResult&;
   using Of = GateFigure::Of;
-  static constexpr std::array<GateFigure, 25> figures{{
+  static constexpr std::array<GateFigure, 23> figures{{
       {"step_s", Bound::max, Of::all, [](R r) { return r.step.count(); }},
       {"tokens_per_s_per_gpu", Bound::min, Of::models, [](R r) { return r.tokens_per_s_per_gpu; }},
       {"model_flops_per_s_per_gpu", Bound::min, Of::training, [](R r) { return r.model_flops_per_gpu.value(); }},
@@ -36,12 +36,10 @@ std::span<const GateFigure> gate_figures() {
       {"ttft_s", Bound::max, Of::inference, [](R r) { return r.inference->prefill.time().count(); }},
       {"tpot_s", Bound::max, Of::inference, [](R r) { return r.inference->decode.time().count(); }},
       {"tokens_per_s", Bound::min, Of::inference, [](R r) { return r.inference->tokens_per_s; }},
-      {"ttft.mean_s", Bound::max, Of::load, of_run<&LoadTimes::ttft, &TimeSpread::mean>, "ttft_s", "mean"},
       {"ttft.p50_s", Bound::max, Of::load, of_run<&LoadTimes::ttft, &TimeSpread::p50>, "ttft_s", "p50"},
       {"ttft.p90_s", Bound::max, Of::load, of_run<&LoadTimes::ttft, &TimeSpread::p90>, "ttft_s", "p90"},
       {"ttft.p99_s", Bound::max, Of::load, of_run<&LoadTimes::ttft, &TimeSpread::p99>, "ttft_s", "p99"},
       {"ttft.longest_s", Bound::max, Of::load, of_run<&LoadTimes::ttft, &TimeSpread::longest>, "ttft_s", "longest"},
-      {"tpot.mean_s", Bound::max, Of::load, of_run<&LoadTimes::tpot, &TimeSpread::mean>, "tpot_s", "mean"},
       {"tpot.p50_s", Bound::max, Of::load, of_run<&LoadTimes::tpot, &TimeSpread::p50>, "tpot_s", "p50"},
       {"tpot.p90_s", Bound::max, Of::load, of_run<&LoadTimes::tpot, &TimeSpread::p90>, "tpot_s", "p90"},
       {"tpot.p99_s", Bound::max, Of::load, of_run<&LoadTimes::tpot, &TimeSpread::p99>, "tpot_s", "p99"},

@@ -263,12 +263,12 @@ Volume inputs_of_weights(const StepInputs& in, const Share& s, bool with_experts
   return Volume(w * (norm_outputs(in, with_experts) * s.rows * s.hidden + attention + mlp + experts));
 }
 
-/// What selective recomputation brings back of one layer at once, beside what the layer kept: single operations all
-/// together, modules those of the MLP or the experts and then those of attention.
+/// What selective recomputation brings back of one layer at once, beside what the layer kept, as it was computed:
+/// single operations all together, modules those of the MLP or the experts and then those of attention.
 Volume brought_back(const StepInputs& in, const ActivationTerms& all, const ActivationTerms& kept) {
   const RecomputeModules& modules = in.options.recompute_modules;
   if (in.model.parallel_mlp.norms > 0 || std::any_of(modules.begin(), modules.end(), is_single_operation))
-    return all.total() - kept.total();
+    return (all.total() + all.cast) - (kept.total() + kept.cast);
   const Volume norm = (all.norms - kept.norms) * 0.5;
   return norm + std::max((all.mlp - kept.mlp) + (all.experts - kept.experts),
                          (all.projections - kept.projections) + (all.core - kept.core));
@@ -283,12 +283,14 @@ void put_layer(const StepInputs& in, const Share& share, bool with_experts, Memo
   ActivationTerms& whole = with_experts ? terms.whole_expert_layer : terms.whole_layer;
   whole = activations_with(in, all_tensors(in, with_experts), with_experts);
   layer = kept_activations(in, with_experts);
-  if (splits_backward(in.layout.schedule)) layer.weights = whole.weights = kept_for_weights(in, share, with_experts);
+  if (splits_backward(in.layout.schedule))
+    layer.weights = whole.weights = kept_for_weights(in, share, with_experts) - whole.cast;
   if (layers == 0 || in.options.recompute == Recompute::none) return;
   const bool full = in.options.recompute == Recompute::full;
   terms.recomputed = std::max(terms.recomputed, full ? whole.total() : brought_back(in, whole, layer));
   terms.recomputed_beside_weights =
-      full ? std::max(terms.recomputed_beside_weights, whole.total() - inputs_of_weights(in, share, with_experts))
+      full ? std::max(terms.recomputed_beside_weights,
+                      whole.total() - (inputs_of_weights(in, share, with_experts) - whole.cast))
            : terms.recomputed;
 }
 

@@ -31,7 +31,7 @@
 //   shared
 //                         experts w T f_s g / t; 8 T' E for the router (probabilities and their map, fp32)
 // States of experts: E/e of them, 1/t_e each, split over the ranks that have the same ones.
-// Zero bubble keeps, all in w, from a backward to its weight gradients the inputs of the matrices and the gradients of
+// Zero bubble keeps from a backward to its weight gradients the inputs of the matrices and the gradients of
 // their outputs (Qi et al. 2023: 32 of 34 s b h in a GPT layer): w (4 T' h + T (2a + 2k) d/t + T f g/t); of the head w
 // (T' h + T V/t) (WeightGradStore in megatron/core/tensor_parallel/layers.py of their fork).
 // In flight: 1F1B min(m, p - i), GPipe m micro-batches; interleaved what its order holds where that is most: up to
@@ -43,7 +43,7 @@
 // a forward of the last chunk is held, the logits in w, and in fp32 for the loss (w + 4 bytes per logit, w + 8 where it
 // runs kernel by kernel), and input and output of the final norm; the first the dropout mask of the embedding. What
 // CUDA, NCCL and the allocator take besides: memory_use.hpp. Left out: temporaries of a framework's optimizer
-// (validation/src/training/memory.cpp has them for published steps).
+// (validation/src/training/memory.cpp has them for published steps), copies of weights in fp8 beside those in bf16.
 #pragma once
 
 #include "collcast/workload/step.hpp"

@@ -34,7 +34,7 @@ constexpr double payload_share = 1448.0 / 1514.0;
 constexpr double bucket_s = 0.5e-3;  ///< what a link that was idle passes at once, in time
 
 /// Of a millisecond's step, a fiftieth is what budgets leave beside what they rest on; a quiet machine's share is
-/// 0.001.
+/// 0.003.
 constexpr double most_lost = 0.02;
 
 /// What a measurement missed that load from elsewhere can make it miss, and the share of its time that such load took.

@@ -18,8 +18,8 @@ class QuietWatch {
   QuietWatch(const QuietWatch&) = delete;
   QuietWatch& operator=(const QuietWatch&) = delete;
 
-  /// The time that all processors together were not there, a share of the time since the beginning: what runs on one
-  /// after another of them, as a ring does, waits for each. Wakes less than half a millisecond late count as none.
+  /// The time that a processor was not there, of the one that was least, as a share of the time since the beginning.
+  /// Wakes less than half a millisecond late count as none.
   double stop();
 
  private:

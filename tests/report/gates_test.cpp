@@ -53,7 +53,7 @@ TEST_CASE("each statistic of a run has a gate on its own value of TTFT and of TP
   for (TimeSpread* times : {&run.ttft, &run.tpot})
     for (const TimeStatistic& statistic : time_statistics) (*times).*statistic.of = Seconds(next++ / 3);
   for (const auto& [figure, times] : {std::pair("ttft", &run.ttft), std::pair("tpot", &run.tpot)})
-    for (const TimeStatistic& statistic : time_statistics) {
+    for (const TimeStatistic& statistic : limited_statistics) {
       const double value = ((*times).*statistic.of).count();
       const auto check_at = [&, name = fmt::format("{}.{}_s", figure, statistic.name)](double limit) {
         return check_gates(std::vector<Gate>{{name, limit, {}}}, r).front();

@@ -52,6 +52,8 @@ TEST_CASE("with TP every recipe splits the sequence, and some run TP in rings") 
   CHECK(is(step("Megatron-Bridge 26.02", "llama3.1-405b", "GB200-186GB", "mxfp8"), true, ring));
   CHECK(is(step("Megatron-Bridge 26.02", "llama3.1-405b", "GB200-186GB", "nvfp4"), true, backward));
   CHECK(is(step("Megatron-Bridge 26.02", "gpt3-175b", h100, "fp8"), true, backward));
+  CHECK(is(step("Megatron-Bridge 25.09", "qwen3-235b-a22b", "GB200-186GB", "fp8"), true, ring));
+  CHECK(is(step("Megatron-Bridge 25.09", "qwen3-235b-a22b", h100, "fp8"), true, backward));
   CHECK(is(step("Megatron-Bridge 26.02", "llama3-70b", h100, "fp8", 1), false, backward));
   // No other framework has these recipes, and what a row says counts.
   CHECK(is(step("Megatron-Core 0.8", "llama3-70b", h100, "fp8"), false, backward));
@@ -85,6 +87,12 @@ TEST_CASE("a recipe's recomputation is that of the preset with the row's layout"
   const RecomputeModules of_gpt_oss{layernorm, moe_act};
   CHECK(recomputed("Megatron-Bridge 26.04", "gpt-oss-120b", "GB200-186GB", "bf16", 64, 4) == of_gpt_oss);
   CHECK(recomputed("Megatron-Bridge 26.04.01", "gpt-oss-120b", "B200-SXM-180GB", "bf16", 8, 4) == of_gpt_oss);
+  CHECK(recomputed("Megatron-Bridge 25.11", "deepseek-v3", "GB200-186GB", "bf16", 64, 1) ==
+        RecomputeModules{mla_up_proj});
+  CHECK(recomputed("Megatron-Bridge 26.04.01", "deepseek-v3", "B200-SXM-180GB", "mxfp8", 32, 1) ==
+        RecomputeModules{mla_up_proj, mlp});
+  CHECK(recomputed("Megatron-Bridge 25.09", "deepseek-v3", "H100-SXM5-80GB", "fp8", 64, 1) ==
+        RecomputeModules{mla_up_proj, mlp});
   // Another GPU, precision, release or layout is another preset.
   CHECK(recomputed("Megatron-Bridge 26.04", "gpt-oss-120b", "GB300-288GB", "bf16", 64, 4).empty());
   CHECK(recomputed("Megatron-Bridge 26.06", "gpt-oss-120b", "GB200-186GB", "mxfp8", 64, 4).empty());

@@ -108,3 +108,20 @@ TEST_CASE("no step in fp8 needs more than in bf16, or than with its inputs kept 
   }
   CHECK(less > 20);
 }
+
+TEST_CASE(
+    "zero bubble: inputs that wait for weight gradients wait as they are kept, and no order is slower for less of "
+    "them") {
+  for (const PipelineSchedule schedule :
+       {PipelineSchedule::zb_h1, PipelineSchedule::zb_h2, PipelineSchedule::zb_1p, PipelineSchedule::zb_2p}) {
+    StepInputs in = step_in("fp8", small_model(), layout(1, 4, 1));
+    in.layout.schedule = schedule;
+    StepInputs as_they_were = in;
+    as_they_were.options.save_original_input = true;
+    CAPTURE(to_string(schedule));
+    const MemoryTerms narrow = terms(in), wide = terms(as_they_were);
+    CHECK(narrow.layer.weights == wide.layer.weights - narrow.layer.cast);
+    CHECK(narrow.layer.cast > Volume{});
+    CHECK(forecast_on_two(in).step <= forecast_on_two(as_they_were).step);
+  }
+}

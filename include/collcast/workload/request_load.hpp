@@ -14,6 +14,7 @@
 
 #include <array>
 #include <cstdint>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -59,6 +60,8 @@ inline constexpr std::array<TimeStatistic, 5> time_statistics{{{"mean", &TimeSpr
                                                                {"p90", &TimeSpread::p90},
                                                                {"p99", &TimeSpread::p99},
                                                                {"longest", &TimeSpread::longest}}};
+/// Those that have limits of their own; TTFT and TPOT of a run are the means.
+inline constexpr std::span<const TimeStatistic> limited_statistics = std::span(time_statistics).subspan(1);
 /// Of all requests of a run where a prompt of the mean length takes `prompt`, and a token of all `token`.
 struct LoadTimes {
   TimeSpread ttft, tpot;
