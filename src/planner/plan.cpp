@@ -233,13 +233,9 @@ std::vector<SearchPiece> training_pieces(const PlanInputs& in, const Fabric& fab
 
 /// What is ranked by: less is better.
 double ranked_by(const PlanInputs& in, const PlannedLayout& p) {
-  using Figure = ServingObjective::Figure;
   if (!p.server) return p.step().count();
-  const auto& [figure, statistic] = in.objective;
-  if (figure == Figure::tokens_per_s_per_gpu) return -p.rates.tokens_per_s_per_gpu;
-  if (statistic == nullptr) return (figure == Figure::tpot ? p.server->times().tpot : p.server->times().ttft).count();
-  check(p.server->load.has_value(), "percentiles rank servers with a run of requests");
-  return ((figure == Figure::tpot ? p.server->load->tpot : p.server->load->ttft).*statistic->of).count();
+  const double value = value_of(in.objective, p);
+  return in.objective.figure == ServingObjective::Figure::tokens_per_s_per_gpu ? -value : value;
 }
 
 /// By that, what else servers are asked for, memory and the layout itself: no two are equal.

@@ -34,9 +34,8 @@ std::string rows(const StepInputs& in) {
 std::string cast_formula(const StepInputs& in, const KeptTensors& kept, bool experts) {
   const TransformerConfig& m = in.model;
   const bool latent = m.latent.kv_rank > 0;
-  const int norms = m.parallel_mlp.norms == 1 || !kept.normed ? 0 : (latent ? 0 : 1) + (experts ? 0 : 1);
   std::vector<std::string> parts;
-  if (norms > 0) parts.push_back(norms == 2 ? "2 T' h" : "T' h");
+  if (kept.read_once > 0) parts.push_back(kept.read_once == 2 ? "2 T' h" : "T' h");
   if (latent) parts.push_back(m.latent.q_rank > 0 ? "T' (rq + rkv)" : "T rkv");
   if (kept.activated && (!experts || m.experts.shared_ffn > 0)) parts.push_back(experts ? "T fs / TP" : "T f / TP");
   if (experts && kept.dispatched)

@@ -66,15 +66,6 @@ std::string objective_text(const ServingObjective& objective) {
   return objective.statistic == nullptr ? figure : fmt::format("{} {}", figure, objective.statistic->name);
 }
 
-/// What layouts are ranked by, as a figure of one.
-double objective_of(const ServingObjective& objective, const PlannedLayout& p) {
-  using Figure = ServingObjective::Figure;
-  const bool tpot = objective.figure == Figure::tpot;
-  if (objective.figure == Figure::tokens_per_s_per_gpu) return p.rates.tokens_per_s_per_gpu;
-  if (objective.statistic == nullptr) return (tpot ? p.server->times().tpot : p.server->times().ttft).count();
-  return ((tpot ? p.server->load->tpot : p.server->load->ttft).*objective.statistic->of).count();
-}
-
 std::string stars(const PlannedLayout& p) { return p.simulate ? "" : " *"; }
 
 }  // namespace
@@ -193,7 +184,7 @@ Table server_variants(const PlanReport& report) {
       row.insert(row.end(), {server_text(v.best->choice), figure_text(v.best->rates.tokens_per_s_per_gpu),
                              format_seconds(times.ttft), format_seconds(times.tpot),
                              base && base->server && !v.name.empty()
-                                 ? difference(objective_of(objective, *v.best), objective_of(objective, *base))
+                                 ? difference(value_of(objective, *v.best), value_of(objective, *base))
                                  : ""});
     } else {
       row.insert(row.end(), {"none fits", "", "", "", ""});

@@ -65,10 +65,8 @@ double saved_by_casts(const StepInputs& in) {
 /// gives is kept by attention.
 double elements_cast(const StepInputs& in, const KeptTensors& tensors, bool with_experts) {
   const Share share(in);
-  const bool latent = share.latent > 0, one_for_both = in.model.parallel_mlp.norms == 1;
-  const int norms = one_for_both ? 0 : (latent ? 0 : 1) + (with_experts ? 0 : 1);
-  double out = tensors.normed ? norms * share.rows * share.hidden : 0;
-  if (latent) out += rows_of_latent(in, share) * (in.model.latent.q_rank + in.model.latent.kv_rank);
+  double out = tensors.read_once * share.rows * share.hidden;
+  if (share.latent > 0) out += rows_of_latent(in, share) * (in.model.latent.q_rank + in.model.latent.kv_rank);
   if (tensors.activated) out += share.tokens * (with_experts ? share.shared : share.ffn);
   if (!with_experts || !tensors.dispatched) return out;
   return out +
@@ -391,6 +389,7 @@ KeptTensors all_tensors(const StepInputs& in, bool with_experts) {
   KeptTensors all;
   // Norms beside each other have one input. What a frozen matrix reads is kept for its adapter alone.
   all.norms = norm_inputs(in) + norm_outputs(in, with_experts);
+  if (in.model.parallel_mlp.norms != 1) all.read_once = (in.model.latent.kv_rank > 0 ? 0 : 1) + (with_experts ? 0 : 1);
   all.mlp = all.experts = in.model.gated_mlp ? 3 : 2;
   if (drops_activation(in)) --all.mlp, --all.experts;
   all.expert_rows = !is_frozen(in.options) || has_adapter(in, AdapterModule::linear_fc1);
@@ -408,7 +407,7 @@ KeptTensors kept_tensors(const StepInputs& in, bool with_experts) {
   kept.key = !up && !again(RecomputeModule::k_proj);
   kept.value = !up && !again(RecomputeModule::v_proj);
   kept.core = !again(RecomputeModule::core_attn);
-  kept.normed = !again(RecomputeModule::layernorm);
+  if (again(RecomputeModule::layernorm)) kept.read_once = 0;
   if (with_experts) {
     kept.dispatched = !again(RecomputeModule::moe);
     if (again(RecomputeModule::moe_act) && !drops_activation(in)) --kept.experts;

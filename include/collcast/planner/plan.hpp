@@ -98,6 +98,8 @@ struct PlannedLayout {
   Seconds step() const { return simulate ? *simulate : estimate; }
   Bytes headroom() const { return memory.capacity - memory.peak(); }
 };
+/// Of a server's layout, in seconds or tokens/s per GPU; `load` where the objective is a percentile.
+double value_of(const ServingObjective&, const PlannedLayout&);
 
 /// The layout that needs the least memory of those that need too much.
 struct SmallestRejected {

@@ -72,7 +72,7 @@ struct KeptTensors {  ///< of one layer, which of its parts are kept until the b
   bool dispatched = true;   ///< the experts' rows and the router's probabilities
   bool expert_rows = true;  ///< of these, the rows that came to the experts
   bool core = true;
-  bool normed = true;             ///< of the norms what one product alone reads
+  int read_once = 0;              ///< outputs of norms that one product alone reads
   bool activated = true;          ///< what the MLP's activation function, or the shared experts', gives
   bool experts_activated = true;  ///< the same of the experts
 };
