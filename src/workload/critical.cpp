@@ -168,14 +168,14 @@ std::size_t walk(const std::vector<Visit>& list, std::size_t at) {
   return end - at;
 }
 
-struct Run {
+struct VisitRun {
   PathRun told;
   Charges time;
 };
 
 /// `times` repetitions of the `length` visits from `at`, or a walk of `times` visits.
-Run merged(const std::vector<Visit>& list, std::size_t at, std::size_t length, std::size_t times,
-           const Schedule& schedule) {
+VisitRun merged(const std::vector<Visit>& list, std::size_t at, std::size_t length, std::size_t times,
+                const Schedule& schedule) {
   std::vector<Visit> pattern(list.begin() + static_cast<std::ptrdiff_t>(at),
                              list.begin() + static_cast<std::ptrdiff_t>(at + length));
   PathRun run{list[at].stage, list[at].stage, {}, static_cast<int>(times), {}};
@@ -203,9 +203,9 @@ Run merged(const std::vector<Visit>& list, std::size_t at, std::size_t length, s
   return {std::move(run), time};
 }
 
-std::vector<Run> runs(const std::vector<Visit>& list, const Schedule& schedule) {
+std::vector<VisitRun> runs(const std::vector<Visit>& list, const Schedule& schedule) {
   constexpr std::size_t longest = 32;  // of a pattern that is looked for: there and back over 16 stages
-  std::vector<Run> result;
+  std::vector<VisitRun> result;
   for (std::size_t at = 0; at < list.size();) {
     std::size_t length = 1, times = walk(list, at);
     for (std::size_t l = 1; l <= longest && at + 2 * l <= list.size(); ++l) {
@@ -222,7 +222,7 @@ std::vector<Run> runs(const std::vector<Visit>& list, const Schedule& schedule) 
 }
 
 /// The middle of a long list becomes one line.
-void shorten(std::vector<Run>& list) {
+void shorten(std::vector<VisitRun>& list) {
   constexpr std::size_t most = 16, head = most / 2;
   if (list.size() <= most) return;
   const auto begin = list.begin() + head, end = list.end() - (most - head - 1);
@@ -249,12 +249,12 @@ CriticalPath critical_path_of(const Schedule& schedule, const Timeline& timeline
     stages[stage] += visit.time;
     all += visit.time;
   }
-  std::vector<Run> told = runs(list, schedule);
+  std::vector<VisitRun> told = runs(list, schedule);
   shorten(told);
 
   CriticalPath path{all.times(), {}, {}};
   for (const Charges& stage : stages) path.by_stage.push_back(stage.times());
-  for (Run& run : told) {
+  for (VisitRun& run : told) {
     run.told.time = run.time.times();
     path.runs.push_back(std::move(run.told));
   }
