@@ -194,6 +194,7 @@ Json memory_json(const MemoryUse& m) {
            {"stage", m.stage}};
   if (m.gradient_copies > Bytes(0)) out["gradient_copies_bytes"] = m.gradient_copies.value();
   if (m.kv_cache > Bytes(0)) out["kv_cache_bytes"] = m.kv_cache.value();
+  if (m.on_host > Bytes(0)) out["host_bytes"] = m.on_host.value();
   if (m.by_moment.front() == Bytes(0)) return out;
   out["moment"] = to_string(m.moment);
   for (const MemoryMoment moment : memory_moments)

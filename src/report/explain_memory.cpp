@@ -338,6 +338,10 @@ Term activations_term(const StepInputs& in, const MemoryTerms& terms, const Memo
   };
   add("dropout mask of the embedding (T' h)", terms.embedding_mask);
   add(terms.parameters.frozen ? "final norm (w T' h)" : "final norm (2 w T' h)", terms.final_norm);
+  if (terms.on_host() > Volume{}) {
+    formula += " - what the host has of a micro-batch";
+    numbers += fmt::format(" - {}", format_bytes(terms.on_host() / terms.in_flight));
+  }
   formula = fmt::format("in flight x ({})", formula);
   numbers = fmt::format("{} x ({})", terms.in_flight, numbers);
   if (terms.waiting > 0 && experts) {
@@ -374,7 +378,8 @@ void add_buffers(Section& out, const StepInputs& in, const MemoryTerms& terms, c
   } else {
     if (use.moment == MemoryMoment::backward && terms.brought_back() > terms.loss()) {
       const bool core = in.options.recompute_modules == TrainingOptions().recompute_modules;
-      add(in.options.recompute == Recompute::full && terms.ends_backward
+      add(in.options.cpu_offloading_num_layers > 0 ? "activations of the layer that comes back from the host"
+          : in.options.recompute == Recompute::full && terms.ends_backward
               ? "activations of the layer that is recomputed, without the inputs that wait"
           : in.options.recompute == Recompute::full ? "all activations of the layer that is recomputed"
           : core                                    ? "attention core of the layer that is recomputed"
@@ -496,6 +501,12 @@ Section items_section(const StepInputs& in, const MemoryTerms& terms, const Memo
   } else {
     out.terms.push_back(in_flight_term(in, terms));
     out.terms.push_back(activations_term(in, terms, use));
+    if (use.on_host > Bytes(0))
+      out.terms.push_back(
+          {"activations on the host", "in flight x what the first layers keep (cpu_offloading_num_layers)",
+           fmt::format("{} x {} of {} layers", terms.in_flight, format_bytes(terms.on_host() / terms.in_flight),
+                       in.options.cpu_offloading_num_layers),
+           static_cast<double>(use.on_host.value()), "B", "no part of what the GPU holds"});
   }
   add_buffers(out, in, terms, use);
   add_gradient_copies(out, terms, use);

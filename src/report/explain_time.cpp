@@ -109,6 +109,28 @@ std::string rank_text(const StepReport& report) {
          (one.ranks > 1 ? fmt::format(" and {} like it", one.ranks - 1) : "");
 }
 
+/// What a pass waits for beside its kernels.
+std::string waits_for_host(const StepInputs& in) {
+  const bool launches = in.options.launch > Seconds{} || in.options.launch_backward.value_or(Seconds{}) > Seconds{};
+  const bool copies = in.options.cpu_offloading_num_layers > 0;
+  if (!launches && !copies) return {};
+  return fmt::format(", and what they wait for {}", launches && copies ? "their launches and the copies"
+                                                    : launches         ? "their launches"
+                                                                       : "the copies");
+}
+
+Term copies_term(const StepInputs& in) {
+  const OffloadingTerms of = offloading_terms(in);
+  return {
+      "copies of a micro-batch, each way",
+      "activations of the offloaded layers / (rate of the way to the host x host_copies)",
+      fmt::format("{} of {} layers / ({} x {})", format_bytes(of.copied), of.layers,
+                  format_bandwidth(in.host_bandwidth), in.kernels.host_copies),
+      of.each_way().count(),
+      "s",
+      fmt::format("beside the layers: a pass of each takes at least 1/{} of it, and of the pass itself", of.of_layers)};
+}
+
 }  // namespace
 
 Section stage_section(const StepReport& report) {
@@ -151,10 +173,8 @@ Section stage_section(const StepReport& report) {
        equal ? fmt::format("{}{} / {}", twice ? "2 x " : "", in.model.layers, in.layout.pp) : fmt::format("{}", layers),
        layers, "", ""});
   out.terms.push_back({"compute of a micro-batch", joined(names), joined(compute), compute_sum.count(), "s",
-                       in.options.launch > Seconds{} || in.options.launch_backward.value_or(Seconds{}) > Seconds{}
-                           ? "kernels forward and backward, with recomputation, and what they "
-                             "wait for their launches"
-                           : "kernels forward and backward, with recomputation"});
+                       fmt::format("kernels forward and backward, with recomputation{}", waits_for_host(in))});
+  if (in.options.cpu_offloading_num_layers > 0) out.terms.push_back(copies_term(in));
   out.terms.push_back({"TP of a micro-batch", joined(names), joined(tp), tp_sum.count(), "s",
                        in.options.overlap_tp == TpOverlap::none
                            ? "collectives forward and backward; none is hidden"

@@ -109,6 +109,8 @@ void add_training(Json& out, const StepInputs& in) {
   if (in.options.no_sync) out["options"]["no_sync"] = true;
   if (!in.options.fuse_loss) out["options"]["cross_entropy_loss_fusion"] = false;
   if (in.options.save_original_input) out["options"]["save_original_input"] = true;
+  if (in.options.cpu_offloading_num_layers > 0)
+    out["options"]["cpu_offloading_num_layers"] = in.options.cpu_offloading_num_layers;
   if (!in.options.fuse_accumulation) out["options"]["gradient_accumulation_fusion"] = false;
   if (in.layout.tp > 1) out["options"]["overlap_tp"] = to_string(in.options.overlap_tp);
   add_communication(out["options"], in.options);

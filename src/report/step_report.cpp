@@ -215,6 +215,23 @@ std::string slowdown_text(const StepResult& r) {
       format_seconds(s.total()), percent_of(s.total().count(), r.step.count()), s.rate, parts);
 }
 
+/// What goes to the host's memory beside the computing, and which pass is longer for it; empty: nothing.
+std::string offloading_text(const StepInputs& in, const LayerTimes& layer) {
+  const OffloadingTerms of = offloading_terms(in);
+  if (of.layers == 0) return {};
+  std::string text = fmt::format(
+      "activations of {} layers go to the host's memory in the forward, and come back in the "
+      "backward: {} of a micro-batch, {} each way",
+      of.layers, format_bytes(of.copied), format_seconds(of.each_way()));
+  const auto waits = [&](Seconds pass) { return of.of_layers * pass - of.each_way() < pass * (1 - 1e-6); };
+  const bool forward = waits(layer.forward), backward = waits(layer.backward);
+  if (!forward && !backward) return text + "; no pass waits for them";
+  return fmt::format("{}; {} for them", text,
+                     forward && backward ? "both passes wait"
+                     : forward           ? "the forward waits"
+                                         : "the backward waits");
+}
+
 /// "84.2% compute, 15.8% TP": the larger first, without those that would read 0.0%.
 std::string shares_text(const PathTimes& t) {
   std::array<std::pair<const char*, Seconds>, 8> parts{{{"compute", t.compute},
@@ -328,6 +345,8 @@ Page page(const StepReport& report) {
   out.blocks.push_back(breakdown_table(report));
   if (std::string slowed = slowdown_text(r); !slowed.empty())
     out.blocks.push_back(Paragraph{std::move(slowed), Paragraph::Tone::note});
+  if (std::string moved = report.inputs ? offloading_text(*report.inputs, r.layer) : std::string(); !moved.empty())
+    out.blocks.push_back(Paragraph{std::move(moved), Paragraph::Tone::note});
   if (report.unfolded) out.blocks.push_back(unfolded_table(*report.unfolded, r));
   if (!r.collectives.empty()) out.blocks.push_back(communication_table(report));
   if (waits_for_others(r))

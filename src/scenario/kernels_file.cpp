@@ -126,6 +126,13 @@ void read_beside(Reader& reader, const Node& node, KernelModel& model) {
   o.finish();
 }
 
+void read_host_copies(Reader& reader, const Node& node, KernelModel& model) {
+  Object o(reader, node, "host_copies");
+  o.required("rate", model.host_copies, AsNumber{0, 1, true});
+  o.required("source", model.host_copies_source, AsText{});
+  o.finish();
+}
+
 using ByPrecision = std::map<std::string, KernelEfficiency>;
 
 /// `<name>_gradient`, of what `forward` was read for.
@@ -168,6 +175,7 @@ KernelModel read_kernels(Reader& reader, const Node& tree, const std::string& fi
   if (const Node* memory = o.required_map("memory_bound"))
     model.memory_bound = read_efficiency(reader, *memory, "memory_bound");
   if (const Node* beside = o.optional_map("beside_collectives")) read_beside(reader, *beside, model);
+  if (const Node* copies = o.optional_map("host_copies")) read_host_copies(reader, *copies, model);
   o.finish();
   return model;
 }

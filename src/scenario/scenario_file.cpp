@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 
+#include "collcast/topology/host_link.hpp"
 #include "collcast/workload/precisions.hpp"
 #include "scenario/files.hpp"
 #include "scenario/parse.hpp"
@@ -110,6 +111,7 @@ bool fill_in(const StepInputs& step, const KernelModel& other, KernelModel& kern
 void read_compute(Reader& reader, const TopologySpec& topology, const Location& asked_by, const SearchPath& search,
                   StepInputs& step) {
   step.gpu = topology.gpu;
+  step.host_bandwidth = host_bandwidth(topology).value_or(Bandwidth{});
   if (topology.gpu.model.empty()) {
     reader.spoil("topology.gpu");
     return reader.error({asked_by,

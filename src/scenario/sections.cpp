@@ -406,6 +406,7 @@ TrainingOptions read_training(Reader& reader, const Node& node) {
   read_communication(reader, o.section("communication"), t.communication);
   read_compression(reader, o.section("gradient_compression"), t.compression);
   o.optional("delayed_all_reduce", t.delayed_all_reduce, AsTruth{});
+  o.optional("cpu_offloading_num_layers", t.cpu_offloading_num_layers, AsCount{0, 10'000});
   if (const Node* lora = o.optional_map("lora")) read_lora(reader, *lora, t.lora);
   o.optional("optimizer", t.optimizer, AsTruth{});
   o.optional("embedding_and_logits", t.embedding_and_logits, AsTruth{});

@@ -58,6 +58,7 @@ class Check {
       buckets();
       workload::check_communication(misfits_);
       workload::check_recompute(misfits_);
+      workload::check_offloading(misfits_);
       workload::check_adapters(misfits_);
       workload::check_bf16_layers(misfits_);
     }

@@ -148,7 +148,7 @@ PassEnd end_of_pass(const std::vector<Stretch>& pass, Seconds begin, std::span<c
   for (const Stretch& s : pass) {
     const Seconds from = end.all;
     Seconds time = s.time;
-    if (s.name == launch_wait_name)
+    if (s.waits_for_host())
       time = std::max(time - lost, Seconds{});
     else if (s.rate < 1)
       time = beside_busy(s.rate, time, from, busy);

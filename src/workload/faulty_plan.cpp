@@ -48,7 +48,7 @@ void take_longer(StagePlan& plan, const StagePlan& other) {
       longer(own[n].slowed, from[n].slowed);
       longer(own[n].beside, from[n].beside);
     }
-    if (own.empty() || own.back().name != launch_wait_name) return;
+    if (own.empty() || !own.back().waits_for_host()) return;
     own.back().time = Seconds{};
     own.back().time = std::max(Seconds{}, end - length(own));
   });

@@ -26,6 +26,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "workload/host_copies.hpp"
 #include "workload/wire.hpp"
 
 namespace collcast::workload {
@@ -425,10 +426,15 @@ Seconds launch_wait(const StepInputs& in, Launches launches, Seconds busy) {
 }
 
 Segments layer_segments(const StepInputs& in, LayerKind kind) {
-  if (!kind.bf16) return Layer(in, kind).all();
+  const auto of = [&](const StepInputs& inputs) {
+    Segments all = Layer(inputs, kind).all();
+    all.copies = host_copies(in);
+    return all;
+  };
+  if (!kind.bf16) return of(in);
   StepInputs otherwise = in;
   otherwise.options.precision = "bf16";
-  return Layer(otherwise, kind).all();
+  return of(otherwise);
 }
 
 double dispatch_bytes(const StepInputs& in) {

@@ -131,6 +131,8 @@ Held chunks_of(const StepInputs& in, int stage) {
     const LayerKind kind = kind_of_layer(in, layer.number);
     ++(kind.experts ? c.expert_layers : c.layers);
     if (kind.whole) ++(kind.experts ? c.whole_expert_layers : c.whole_layers);
+    if (layer.number < in.options.cpu_offloading_num_layers)
+      ++(kind.experts ? c.offloaded_expert_layers : c.offloaded_layers);
   }
   return chunks;
 }
@@ -283,6 +285,9 @@ void put_layer(const StepInputs& in, const Share& share, bool with_experts, Memo
   layer = kept_activations(in, with_experts);
   if (splits_backward(in.layout.schedule))
     layer.weights = whole.weights = kept_for_weights(in, share, with_experts) - whole.cast;
+  for (const MemoryTerms::Chunk& c : terms.of_chunk)
+    if ((with_experts ? c.offloaded_expert_layers : c.offloaded_layers) > 0)
+      terms.recomputed = std::max(terms.recomputed, layer.total());
   if (layers == 0 || in.options.recompute == Recompute::none) return;
   const bool full = in.options.recompute == Recompute::full;
   terms.recomputed = std::max(terms.recomputed, full ? whole.total() : brought_back(in, whole, layer));
@@ -525,6 +530,7 @@ MemoryUse use_of(const StepInputs& in, const MemoryTerms& terms, int gpus_per_no
     use.buffers = beside;
   }
   use.capacity = in.gpu.memory;
+  use.on_host = workload::whole(terms.on_host().value());
   add_runtime(use, in.layout, gpus_per_node);
   return use;
 }

@@ -84,8 +84,27 @@ class Changes {
               [](StepInputs& in) { in.batch.micro_batch /= 2; });
     to_.offer(o.recompute == Recompute::none, {{"training.recompute", "selective"}},
               [](StepInputs& in) { in.options.recompute = Recompute::selective; });
+    offloading();
     to_.offer(o.recompute != Recompute::full, {{"training.recompute", "full"}},
               [](StepInputs& in) { in.options.recompute = Recompute::full; });
+  }
+
+  /// Activations in the host's memory: of the fewest layers that make it fit, else of as many as can be.
+  void offloading() {
+    const int now = in_.options.cpu_offloading_num_layers, most = in_.model.layers - 1;
+    const auto of = [&](int layers) {
+      StepInputs in = in_;
+      in.options.cpu_offloading_num_layers = layers;
+      return in;
+    };
+    if (now >= most || !check_step(of(most), ranks_, {}).empty()) return;
+    int too_few = now, enough = most;
+    while (too_few + 1 < enough) {
+      const int middle = too_few + (enough - too_few) / 2;
+      (fits(of(middle)) ? enough : too_few) = middle;
+    }
+    to_.offer(true, {{"training.cpu_offloading_num_layers", std::to_string(enough)}},
+              [enough](StepInputs& in) { in.options.cpu_offloading_num_layers = enough; });
   }
 
   /// The same GPUs otherwise: one degree halved for another.

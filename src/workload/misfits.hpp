@@ -65,6 +65,8 @@ void check_expert_sizes(Misfits&);
 void check_experts(Misfits&);
 /// Modules that are computed once more.
 void check_recompute(Misfits&);
+/// Activations that wait in the host's memory.
+void check_offloading(Misfits&);
 /// Low-rank adapters, and what they do not go with.
 void check_adapters(Misfits&);
 /// Layers in bf16 where others are in fp8 or fp4.

@@ -31,6 +31,11 @@ struct Uses {
   friend bool operator==(const Uses&, const Uses&) = default;
 };
 
+/// Of the stretch that ends a pass whose kernels are over before the CPU has launched them, or before the copies to its
+/// memory or from there are as far as they have to be.
+inline constexpr const char* launch_wait_name = "wait for launches";
+inline constexpr const char* copy_wait_name = "wait for copies to the host";
+
 /// forward, backward and recompute run on the compute stream, tp, cp and ep on the group's.
 struct Stretch {
   std::string name;
@@ -42,6 +47,7 @@ struct Stretch {
   double rate = 1;   ///< of its kernels while a collective runs beside them (slowdown.hpp)
   Seconds slowed{};  ///< of `time`: by what it is longer for what runs beside it
   Seconds spared{};  ///< of a wait for launches: by what it is shorter, as slower ranks hold the pass up
+  bool waits_for_host() const { return name == launch_wait_name || name == copy_wait_name; }
   bool computes() const { return category != Category::tp && category != Category::cp && category != Category::ep; }
   Seconds length() const { return std::max(time, beside); }
   Seconds exposed_cp() const { return exposed(Category::cp); }
@@ -59,9 +65,6 @@ struct Stretch {
 
 /// Of a pass, one stretch after the other.
 Seconds length(const std::vector<Stretch>& pass);
-
-/// Of the stretch that ends a pass whose kernels are over before the CPU has launched them.
-inline constexpr const char* launch_wait_name = "wait for launches";
 
 struct UnitWork {
   std::vector<Stretch> forward, backward;

@@ -39,10 +39,18 @@ struct Segment {
   std::optional<TpBeside> under = {};           ///< beside the kernels
 };
 
+/// What goes to the host's memory beside a pass of a layer, or comes back: an equal part for each layer of all that
+/// moves, as Transformer Engine spreads it (host_copies.hpp).
+struct HostCopies {
+  Seconds time{};
+  double idle = 0;  ///< share of the pass beside which nothing is copied, mean of the layers
+};
+
 /// What one layer, the embedding or the head does for one micro-batch.
 struct Segments {
   std::vector<Segment> forward, backward;  ///< backward with recomputation
   std::vector<Segment> weights;            ///< zero bubble: weight gradients, which the backward leaves out
+  HostCopies copies = {};                  ///< beside the forward, and the same back beside the backward
 };
 
 /// What a pass has to be launched for: by the model's code (kernels of forwards and recomputation, collectives), and by
@@ -54,6 +62,8 @@ Launches launches(const std::vector<Segment>&);
 /// How long the GPU waits for the host in a pass of so many launches that takes `busy` on the GPU: the host runs ahead,
 /// so that only the pass as a whole can be too short for it.
 Seconds launch_wait(const StepInputs&, Launches, Seconds busy);
+/// The same for copies.
+Seconds copy_wait(const HostCopies&, Seconds busy);
 
 Segments layer_segments(const StepInputs&, LayerKind = {});
 /// Bytes of dispatch, and of combine, for one micro-batch: w T' K h, on the busiest rank.

@@ -28,12 +28,12 @@ class StretchMaker {
     }
     Launches of_forward = launches(segments.forward);
     if (reduces) of_forward.by_model += loss_reductions;
-    add_wait(w.forward, of_forward, Category::forward);
-    add_wait(w.backward, launches(segments.backward), Category::backward);
-    add_wait(w.weights, launches(segments.weights), Category::backward);
+    add_wait(w.forward, of_forward, segments.copies, Category::forward);
+    add_wait(w.backward, launches(segments.backward), segments.copies, Category::backward);
+    add_wait(w.weights, launches(segments.weights), {}, Category::backward);
     if (w.whole_backward.empty()) return w;
-    add_wait(w.whole_backward, launches(segments.backward), Category::backward);
-    add_wait(w.whole_weights, launches(segments.weights), Category::backward);
+    add_wait(w.whole_backward, launches(segments.backward), segments.copies, Category::backward);
+    add_wait(w.whole_weights, launches(segments.weights), {}, Category::backward);
     return w;
   }
 
@@ -98,10 +98,13 @@ class StretchMaker {
     }
   }
 
-  void add_wait(std::vector<Stretch>& pass, Launches launches, Category category) const {
-    const Seconds alone = launch_wait(in_, launches, length(pass));
+  /// The host's launches and the copies to its memory go on beside a pass: it ends when all of them are over.
+  void add_wait(std::vector<Stretch>& pass, Launches launches, const HostCopies& copies, Category category) const {
+    const auto wait = [&](Seconds busy) { return std::max(launch_wait(in_, launches, busy), copy_wait(copies, busy)); };
+    const Seconds busy = length(pass), alone = wait(busy);
     if (alone == Seconds{}) return;
-    pass.push_back({launch_wait_name, category, launch_wait(in_, launches, at_slowest(pass)), {}});
+    const bool for_copies = copy_wait(copies, busy) > launch_wait(in_, launches, busy);
+    pass.push_back({for_copies ? copy_wait_name : launch_wait_name, category, wait(at_slowest(pass)), {}});
     pass.back().spared = alone - pass.back().time;
   }
 

@@ -336,7 +336,7 @@ class Spelling {
         states_[c].last = op;
         result_.rates.back() = of(c).rate;
         if (of(c).rate < 1 && states_[c].beside) result_.hidden.push_back({op, *states_[c].beside});
-        if (first.name == launch_wait_name)
+        if (first.waits_for_host())
           result_.launch_waits.push_back({op, *states_[c].unit_began, launches_of(stretches(c, u, turn))});
       }
       return;

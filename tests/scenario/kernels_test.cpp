@@ -39,7 +39,8 @@ TEST_CASE("an efficiency is a share: above 0, up to 1") {
   }
 }
 
-TEST_CASE("what a collective leaves of the kernels' rate is a share with its source; without it they keep their rate") {
+TEST_CASE(
+    "what a collective leaves of the kernels' rate, and copies have of a line, are shares with a source; else all") {
   const std::string table =
       "schema: collcast.kernels.v1\nname: k\nsources: [lab]\n"
       "gemm: {bf16: {overhead: 0s, compute: 1, memory: 1, source: c}}\n"
@@ -51,6 +52,9 @@ TEST_CASE("what a collective leaves of the kernels' rate is a share with its sou
   const auto wrong = parse_kernels(table + "beside_collectives: {compute: 0}\n", "k.yaml");
   REQUIRE(wrong.errors().size() == 2);
   CHECK(wrong.errors()[0].where.line == 7);
+  CHECK(parse_kernels(table, "k.yaml").value().host_copies == 1);
+  CHECK(parse_kernels(table + "host_copies: {rate: 0.7, source: e}\n", "k.yaml").value().host_copies == 0.7);
+  CHECK(parse_kernels(table + "host_copies: {rate: 1.2}\n", "k.yaml").errors().size() == 2);
 }
 
 TEST_CASE("a table without any precision is refused") {

@@ -103,6 +103,7 @@ grouped_gemm_gradient:
   int8: {overhead: 5us, compute: 0.5, memory: 0.9, source: s}
 memory_bound: {overhead: 5us, compute: 1, memory: 0.9, source: s}
 beside_collectives: {compute: 0.8, source: s}
+host_copies: {rate: 0.8, source: s}
 )");
 
 const char* const step = R"(
@@ -148,6 +149,7 @@ training:
   cross_entropy_loss_fusion: false
   moe_grouped_gemm: false
   gradient_accumulation_fusion: false
+  cpu_offloading_num_layers: 0
   save_original_input: true
   overlap_dp: true
   overlap_tp: ring

@@ -129,9 +129,13 @@ TEST_CASE("the table that stands in for GPUs without one is the median of the me
   check(&KernelModel::grouped_gemm);
   check(&KernelModel::grouped_gemm_gradient);
   CHECK(figures == 6 + 4 + 2 + 2);
-  std::vector<double> beside;
-  for (const KernelModel& one : measured) beside.push_back(one.beside_collectives);
+  std::vector<double> beside, copies;
+  for (const KernelModel& one : measured) {
+    beside.push_back(one.beside_collectives);
+    copies.push_back(one.host_copies);
+  }
   CHECK(stand_in.beside_collectives == Approx(median(beside)));
+  CHECK(stand_in.host_copies == Approx(median(copies)));
 }
 
 TEST_CASE("a step runs on every shipped GPU in every precision that it has, and says where kernels were not measured") {

@@ -81,6 +81,8 @@ void put(StepInputs& in, const std::string& path, const std::string& value) {
       {"training.overlap_ep", [](StepInputs& in, const auto& v) { in.options.overlap_ep = v == "true"; }},
       {"training.zero", [](StepInputs& in, const auto& v) { in.options.zero = std::stoi(v); }},
       {"training.gradient_bytes", [](StepInputs& in, const auto& v) { in.options.gradient_bytes = std::stoi(v); }},
+      {"training.cpu_offloading_num_layers",
+       [](StepInputs& in, const auto& v) { in.options.cpu_offloading_num_layers = std::stoi(v); }},
       {"training.recompute",
        [](StepInputs& in, const auto& v) {
          in.options.recompute = among({Recompute::none, Recompute::selective, Recompute::full}, v);

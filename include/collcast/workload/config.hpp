@@ -372,6 +372,9 @@ struct TrainingOptions {
   GradientCompression compression = {};
   bool delayed_all_reduce = false;  ///< gradients are exchanged under the next step, whose optimizer applies them
   LowRankAdapters lora = {};
+  /// Layers, the first ones, whose activations go to the host's memory until their backward, beside the computing
+  /// (Megatron-Core has this name; one pipeline stage, nothing recomputed).
+  int cpu_offloading_num_layers = 0;
 };
 
 /// Whether layer (from 0) is among those in which things are computed once more, if any are.
@@ -424,6 +427,8 @@ struct KernelModel {
   KernelEfficiency memory_bound;                                  ///< norm, softmax, activation, optimizer
   double beside_collectives = 1;  ///< rate of a product or attention while a collective runs
   std::string beside_source;
+  double host_copies = 1;  ///< rate of copies to the host's memory and from there, of the line rate of the way
+  std::string host_copies_source = {};
 };
 
 /// Of attention over kept keys and values: it streams as kernels do that are bound by memory, and computes as flash

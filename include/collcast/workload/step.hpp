@@ -40,6 +40,8 @@ struct StepInputs {
   std::vector<Dimension> priorities = {};
   /// And how those of one priority share it, by dimension; 1 where none is named.
   std::map<Dimension, std::uint16_t> weights = {};
+  /// Of each GPU to its host's memory and from there, while all of a node copy (host_link.hpp); 0: there is no way.
+  Bandwidth host_bandwidth{};
 
   TrafficClass traffic(Dimension) const;
 };

@@ -110,7 +110,8 @@ struct MemoryTerms {  ///< of one rank of a stage
   /// A chunk of the stage: its layers, and how many forwards of it are held, and wait for their weight gradients.
   struct Chunk {
     double layers = 0, expert_layers = 0;
-    double whole_layers = 0, whole_expert_layers = 0;  ///< of these, left out of recomputation
+    double whole_layers = 0, whole_expert_layers = 0;          ///< of these, left out of recomputation
+    double offloaded_layers = 0, offloaded_expert_layers = 0;  ///< of these, with activations in the host's memory
     int in_flight = 0, waiting = 0;
   };
   std::vector<Chunk> of_chunk;
@@ -121,7 +122,7 @@ struct MemoryTerms {  ///< of one rank of a stage
   int last_waiting = 0;     ///< of these, of the stage's last chunk
   Volume head_weights{};    ///< zero bubble: the head's input and the logits' gradient, which wait likewise
   Volume probabilities{};   ///< of the loss, per micro-batch; last stage
-  Volume recomputed{};      ///< of the one layer that is being recomputed
+  Volume recomputed{};      ///< of the one layer that is being recomputed, or has come back from the host
   Volume recomputed_beside_weights{};  ///< the same without what its weight gradients wait for, which is counted there
   bool ends_backward = false;          ///< zero bubble: a stage holds most at the end of a backward, whose weights wait
   Volume logits{};                     ///< of the one micro-batch at the loss
@@ -150,11 +151,19 @@ struct MemoryTerms {  ///< of one rank of a stage
     Volume sum = embedding_mask * first_in_flight + final_norm * last_in_flight + head_weights * last_waiting +
                  probabilities * std::max(last_in_flight - 1, 0);
     for (const Chunk& c : of_chunk)
-      sum += layer.total() * ((c.layers - c.whole_layers) * c.in_flight) + layer.weights * (c.layers * c.waiting) +
-             expert_layer.total() * ((c.expert_layers - c.whole_expert_layers) * c.in_flight) +
-             expert_layer.weights * (c.expert_layers * c.waiting) +
-             whole_layer.total() * (c.whole_layers * c.in_flight) +
-             whole_expert_layer.total() * (c.whole_expert_layers * c.in_flight);
+      sum +=
+          layer.total() * ((c.layers - c.whole_layers - c.offloaded_layers) * c.in_flight) +
+          layer.weights * (c.layers * c.waiting) +
+          expert_layer.total() * ((c.expert_layers - c.whole_expert_layers - c.offloaded_expert_layers) * c.in_flight) +
+          expert_layer.weights * (c.expert_layers * c.waiting) + whole_layer.total() * (c.whole_layers * c.in_flight) +
+          whole_expert_layer.total() * (c.whole_expert_layers * c.in_flight);
+    return sum;
+  }
+  /// Activations in the host's memory.
+  Volume on_host() const {
+    Volume sum;
+    for (const Chunk& c : of_chunk)
+      sum += (layer.total() * c.offloaded_layers + expert_layer.total() * c.offloaded_expert_layers) * c.in_flight;
     return sum;
   }
   /// Of the micro-batch at the loss, where a forward of the model's last chunk is held.
@@ -171,6 +180,15 @@ struct MemoryTerms {  ///< of one rank of a stage
 };
 /// `made`: the orders of a schedule that is made for times, once they are known; before, the most that such may hold.
 MemoryTerms memory_terms(const StepInputs&, int stage, const Orders& made = {});
+
+/// Activations that wait in the host's memory, of one rank and micro-batch (src/workload/host_copies.hpp).
+struct OffloadingTerms {
+  int layers = 0, of_layers = 0;  ///< 0: none wait there
+  Volume copied{};                ///< to the host in the forward, and back in the backward
+  Bandwidth rate{};
+  Seconds each_way() const { return copied / rate; }
+};
+OffloadingTerms offloading_terms(const StepInputs&);
 
 struct FlopTerms {  ///< of the forward pass of one sample through the whole model, but for `samples`
   double linear = 0, core = 0, logits = 0;  ///< linear: of the experts those that a token is sent to

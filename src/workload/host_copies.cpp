@@ -1,0 +1,39 @@
+#include "workload/host_copies.hpp"
+
+#include <algorithm>
+
+#include "workload/memory.hpp"
+#include "workload/parameters.hpp"
+
+namespace collcast::workload {
+
+HostCopies host_copies(const StepInputs& in) {
+  const OffloadingTerms terms = offloading_terms(in);
+  if (terms.layers == 0) return {};
+  return {terms.each_way() / terms.of_layers, 1.0 / terms.of_layers};
+}
+
+Seconds copy_wait(const HostCopies& copies, Seconds busy) {
+  if (copies.time == Seconds{}) return {};
+  return std::max(copies.time + copies.idle * busy - busy, Seconds{});
+}
+
+}  // namespace collcast::workload
+
+namespace collcast {
+
+OffloadingTerms offloading_terms(const StepInputs& in) {
+  OffloadingTerms terms;
+  if (in.serving || in.options.cpu_offloading_num_layers == 0) return terms;
+  terms.layers = in.options.cpu_offloading_num_layers;
+  terms.of_layers = in.model.layers;
+  int with_experts = 0;
+  for (int layer = 0; layer < terms.layers; ++layer) with_experts += workload::kind_of_layer(in, layer).experts ? 1 : 0;
+  const int without = terms.layers - with_experts;
+  if (without > 0) terms.copied += workload::layer_activations(in, false) * without;
+  if (with_experts > 0) terms.copied += workload::layer_activations(in, true) * with_experts;
+  terms.rate = in.host_bandwidth * in.kernels.host_copies;
+  return terms;
+}
+
+}  // namespace collcast
