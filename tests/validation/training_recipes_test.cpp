@@ -2,7 +2,11 @@
 #include <catch2/catch.hpp>
 
 #include <algorithm>
+#include <fstream>
+#include <map>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "collcast/validation/training.hpp"
 #include "training_rows.hpp"
@@ -99,6 +103,68 @@ TEST_CASE("a recipe's recomputation is that of the preset with the row's layout"
   CHECK(recomputed("Megatron-Bridge 25.11", "gpt-oss-120b", "GB200-186GB", "bf16", 64, 4).empty());
   CHECK(recomputed("Megatron-Bridge 26.04", "gpt-oss-120b", "GB200-186GB", "bf16", 64, 1).empty());
   CHECK(recomputed("Megatron-Bridge 26.04", "gpt-oss-120b", "GB200-186GB", "bf16", 64, 4, "none").empty());
+}
+
+TEST_CASE(
+    "a recipe with FSDP moves the activations of its layers to the host's memory, without which it would not fit") {
+  const auto offloaded = [](const char* framework, const char* model, const char* gpu, const char* precision,
+                            int micro_batch, const char* zero = "fsdp") {
+    TrainingRow row = dense_row(framework, model, gpu, precision, 1);
+    row.mbs = micro_batch;
+    row.zero = zero;
+    row.recompute = "none";
+    row.layers = 100;
+    const TrainingStep step = step_by_recipe(row);
+    const int layers = step.inputs.options.cpu_offloading_num_layers;
+    CHECK(step.inputs.host_bandwidth.value() > 0);
+    CHECK(says(step, "activations of " + std::to_string(layers) +
+                         " layers in the host's memory, as Megatron-Bridge's recipe says") == (layers > 0));
+    return layers;
+  };
+  CHECK(offloaded("Megatron-Bridge 26.02", "llama3-70b", "GB300-288GB", "fp8", 2) == 20);
+  CHECK(offloaded("Megatron-Bridge 25.09", "llama3-70b", "GB200-186GB", "fp8-cs", 2) == 40);
+  CHECK(offloaded("Megatron-Bridge 26.02", "llama3-70b", "GB200-186GB", "bf16", 1) == 20);
+  CHECK(offloaded("Megatron-Bridge 26.02", "llama3-70b", "B200-SXM-180GB", "fp8", 1) == 5);
+  CHECK(offloaded("Megatron-Bridge 25.09", "llama3.1-405b", "GB200-186GB", "fp8", 1) == 80);
+  CHECK(offloaded("Megatron-Bridge 25.11", "llama3.1-405b", "GB200-186GB", "fp8", 1) == 92);
+  CHECK(offloaded("Megatron-Bridge 25.11", "llama3.1-405b", "GB300-288GB", "fp8", 1) == 10);
+  // Other presets, and runs without FSDP.
+  CHECK(offloaded("Megatron-Bridge 26.02", "llama3-70b", "GB200-186GB", "fp8", 1) == 0);
+  CHECK(offloaded("Megatron-Bridge 26.02", "llama3-70b", "GB200-186GB", "fp8", 2, "dist-opt") == 0);
+  CHECK(offloaded("Megatron-Bridge 26.02", "llama3-8b", "GB200-186GB", "fp8", 2) == 0);
+  CHECK(offloaded("NeMo 24.07", "llama3-70b", "GB200-186GB", "fp8", 2) == 0);
+}
+
+TEST_CASE("steps measured with activations on the host are as much longer as forecast, and hold as much less") {
+  std::ifstream file(COLLCAST_SOURCE_DIR "/validation/data/one-gpu/steps-offload.csv");
+  const Result<TrainingTables> tables = read_training_csv(file, "steps-offload.csv");
+  REQUIRE(tables.ok());
+  const TrainingReport report = validate_training(*tables, training_machines(), {});
+  struct Run {
+    double measured = 0, forecast = 0, measured_bytes = 0, forecast_bytes = 0;
+  };
+  std::map<std::string, Run> plain;  // by model and tokens
+  std::vector<std::pair<std::string, Run>> offloaded;
+  for (const TrainingDeviation& row : report.rows) {
+    const auto of = std::ranges::find(tables->rows, row.row_id, &TrainingRow::row_id);
+    REQUIRE(of != tables->rows.end());
+    const Run run{row.measured->count(), row.predicted.count(), static_cast<double>(row.measured_memory->value()),
+                  static_cast<double>(row.memory.use.allocated().value())};
+    const std::string job = of->model_id + " " + std::to_string(*of->seq);
+    if (of->notes.find("on the host") == std::string::npos)
+      plain[job] = run;
+    else
+      offloaded.emplace_back(job, run);
+  }
+  REQUIRE(plain.size() == 3);
+  REQUIRE(offloaded.size() == 5);
+  for (const auto& [job, run] : offloaded) {
+    const Run& without = plain.at(job);
+    INFO(job);
+    CHECK(run.forecast / without.forecast == Approx(run.measured / without.measured).epsilon(0.05));
+    CHECK(without.forecast_bytes - run.forecast_bytes ==
+          Approx(without.measured_bytes - run.measured_bytes).epsilon(0.01));
+  }
 }
 
 TEST_CASE("how tokens get to their experts is what a recipe of the row's release, model, GPU and precision says") {

@@ -38,6 +38,7 @@
 #include <map>
 #include <utility>
 
+#include "collcast/topology/host_link.hpp"
 #include "collcast/validation/training.hpp"
 #include "collcast/workload/terms.hpp"
 #include "gpu_name.hpp"
@@ -341,10 +342,28 @@ class Reading {
     o.fuse_loss =
         habits_.fuse_loss && !(lower(row_.framework).starts_with("torchtitan") && contains(row_.notes, "eager"));
     recompute();
+    offload(o);
     sharding(o);
     overlap(o);
     if (out_.inputs.layout.ep > 1) send_tokens(o);
     assume(habits_text(row_, out_.inputs));
+  }
+
+  /// Recipes of Megatron-Bridge, and rows of tools/measure-step.
+  void offload(TrainingOptions& o) {
+    out_.inputs.host_bandwidth = host_bandwidth(place_.machine).value_or(Bandwidth{});
+    if (const int layers = recipe_offloads(row_); layers > 0) {
+      o.cpu_offloading_num_layers = layers;
+      return assume(
+          fmt::format("activations of {} layers in the host's memory, as Megatron-Bridge's recipe says", layers));
+    }
+    constexpr std::string_view words = "activations of ";
+    const std::size_t at = row_.notes.find(words);
+    if (!lower(row_.framework).starts_with("pytorch") || at == std::string::npos) return;
+    const std::string_view rest = std::string_view(row_.notes).substr(at + words.size());
+    const std::size_t digits = rest.find_first_not_of("0123456789");
+    if (digits == std::string_view::npos || !rest.substr(digits).starts_with(" layers on the host")) return;
+    o.cpu_offloading_num_layers = read_whole(std::string(rest.substr(0, digits))).value_or(0);
   }
 
   void send_tokens(TrainingOptions& o) {

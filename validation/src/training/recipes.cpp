@@ -8,7 +8,9 @@
 //   tp_comm_overlap: true in those of Llama 3 70B and 405B, but for nvfp4 (src/megatron/bridge/recipes/llama/llama3.py,
 //     configs/llama/{llama3,llama31}_llm_pretrain.py at 2a0d46e and 0013c9a), and of Qwen3-235B, but on H100
 //     (configs/qwen/qwen3_llm_pretrain.py at 05c0c90)
-//   Activations that recipes move to the host's memory (cpu_offloading_num_layers) are not modelled.
+//   cpu_offloading_num_layers: llama/llama{3,31}_workload_base_configs.py at 00919dc and 0013c9a, of 25.09
+//     llama31/llama31_405b_llm_pretrain.yaml at 0cfe9a4; the 70B presets of 25.09, which say none, ran with a
+//     micro-batch of one, and rows of two have those of 25.11
 #include "training/recipes.hpp"
 
 #include <array>
@@ -87,6 +89,24 @@ const std::vector<Recomputed>& recomputed() {
   return of;
 }
 
+struct Offloaded {
+  std::string_view model, gpu;  ///< what they begin with
+  std::string_view precision;   ///< what it begins with
+  int from = 0, before = 0;     ///< releases
+  int micro_batch = 1;          ///< what tells the preset from the others of the same release
+  int layers = 0;
+};
+/// All of them with FSDP and without a pipeline.
+constexpr std::array<Offloaded, 9> offloaded{{{"llama3-70b", "gb300", "bf16", 25'09'00, always, 2, 30},
+                                              {"llama3-70b", "gb300", "fp8", 25'09'00, always, 2, 20},
+                                              {"llama3-70b", "gb200", "bf16", 25'11'00, always, 1, 20},
+                                              {"llama3-70b", "gb200", "fp8", 25'09'00, always, 2, 40},
+                                              {"llama3-70b", "b200", "fp8", 25'11'00, always, 1, 5},
+                                              {"llama3.1-405b", "gb300", "bf16", 25'11'00, always, 1, 40},
+                                              {"llama3.1-405b", "gb300", "fp8", 25'11'00, always, 1, 10},
+                                              {"llama3.1-405b", "gb", "fp8", 25'09'00, 25'11'00, 1, 80},
+                                              {"llama3.1-405b", "gb200", "fp8", 25'11'00, always, 1, 92}}};
+
 /// Which entries of a table a row can be of.
 template <class Entry>
 bool is_of(const TrainingRow& row, const Entry& entry) {
@@ -113,6 +133,15 @@ RecomputeModules recipe_recomputes(const TrainingRow& row) {
         row.mbs == known.micro_batch)
       return known.modules;
   return {};
+}
+
+int recipe_offloads(const TrainingRow& row) {
+  if (lower(row.zero) != "fsdp" || row.pp != 1 || lower(row.task) != "pretrain") return 0;
+  const std::string precision = lower(row.precision);
+  for (const Offloaded& known : offloaded)
+    if (is_of(row, known) && precision.starts_with(known.precision) && row.mbs == known.micro_batch)
+      return known.layers;
+  return 0;
 }
 
 ExpertRecipe expert_recipe(const TrainingRow& row) {

@@ -23,5 +23,7 @@ bool has_recipe(const TrainingRow&);
 bool recipe_has_rings(const TrainingRow&);
 /// What its recipe computes once more; empty: nothing, or none is known.
 RecomputeModules recipe_recomputes(const TrainingRow&);
+/// Of how many layers its recipe moves the activations to the host's memory (cpu_offloading_num_layers).
+int recipe_offloads(const TrainingRow&);
 
 }  // namespace collcast
