@@ -385,7 +385,7 @@ Page page(const ValidateReport& report) {
   if (report.left_out)
     out.blocks.push_back(
         Paragraph{"each table by a calibration that was fitted to the other tables of its system, and "
-                  "has not seen it",
+                  "has not seen it; of more than 40 several are left out at once",
                   Paragraph::Tone::note});
   for (const BudgetOutcome& budget : report.budgets)
     out.blocks.push_back(
