@@ -1,5 +1,5 @@
-// Whether there is what selective recomputation names, and what fp8 and fp4 alone have: inputs kept as they were, layers
-// in bf16.
+// Whether there is what selective recomputation names, and what fp8 and fp4 alone have: inputs kept as they were,
+// layers in bf16.
 #include <algorithm>
 #include <string>
 #include <vector>
@@ -48,9 +48,7 @@ const char* no_use_of(RecomputeModule module, const StepInputs& in) {
 }
 
 /// An unknown one is said elsewhere.
-bool is_wide(const std::string& precision) {
-  return training_precision(precision) && !has_narrow_products(precision);
-}
+bool is_wide(const std::string& precision) { return training_precision(precision) && !has_narrow_products(precision); }
 
 /// Layers in bf16 where others are in fp8 or fp4.
 void bf16_layers(Misfits& misfits) {

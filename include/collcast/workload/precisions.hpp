@@ -15,7 +15,8 @@ std::vector<std::string> serving_precisions();
 /// What the linear layers compute in: of int4, whose weights alone are small, bf16.
 std::string linear_precision(const TrainingOptions&);
 
-/// Whether the linear layers read elements of fewer bytes than are computed: those of fp8 and fp4. No precision has none.
+/// Whether the linear layers read elements of fewer bytes than are computed: those of fp8 and fp4. No precision has
+/// none.
 bool has_narrow_products(std::string_view precision);
 
 }  // namespace collcast
