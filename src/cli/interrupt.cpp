@@ -4,12 +4,14 @@
 #include <cstdint>
 #include <ctime>
 
+#include "cli/unfinished.hpp"
+
 namespace collcast::cli {
 
 namespace {
 
-/// When the first signal came, on the clock below; 0: none did. The one variable of the process: a signal handler can
-/// reach nothing else.
+/// When the first signal came, on the clock below; 0: none did. State of the process, as unfinished.cpp's: a signal
+/// handler can reach nothing else.
 std::atomic<std::int64_t> interrupted_ns = 0;
 static_assert(std::atomic<std::int64_t>::is_always_lock_free, "a signal handler may touch it");
 
@@ -31,6 +33,7 @@ void on_interrupt(int signal) {
   struct sigaction usual {};
   usual.sa_handler = SIG_DFL;
   ::sigaction(signal, &usual, nullptr);
+  Unfinished::remove_all();
   ::raise(signal);  // delivered as this handler returns
 }
 

@@ -17,6 +17,7 @@
 #include <unistd.h>
 #include <utility>
 
+#include "cli/unfinished.hpp"
 #include "cli/values.hpp"
 #include "collcast/engine/footprint.hpp"
 
@@ -139,7 +140,7 @@ fs::path place_of(const fs::path& file) {
 }
 
 /// Nothing for what is no regular file: that has been written already.
-Result<std::optional<StagedFile>> stage(const OutputFile& file) {
+Result<std::optional<StagedFile>> stage(const OutputFile& file, Unfinished& unfinished) {
   const std::string place = place_of(file.path).string();
   struct stat there {};
   const bool exists = ::stat(place.c_str(), &there) == 0;
@@ -150,6 +151,7 @@ Result<std::optional<StagedFile>> stage(const OutputFile& file) {
     return std::optional<StagedFile>();
   }
   const std::string temporary = fmt::format("{}.{}.tmp", place, ::getpid());
+  unfinished.add(temporary);
   File out(temporary, O_WRONLY | O_CREAT | O_EXCL, 0666);
   if (!out.is_open()) return cannot_write(file.path, errno);
   StagedFile staged(place, temporary);
@@ -158,7 +160,7 @@ Result<std::optional<StagedFile>> stage(const OutputFile& file) {
   return std::optional<StagedFile>(std::move(staged));
 }
 
-Diagnostics stage_all(const std::vector<OutputFile>& files, std::vector<StagedFile>& staged) {
+Diagnostics stage_all(const std::vector<OutputFile>& files, Unfinished& unfinished, std::vector<StagedFile>& staged) {
   Diagnostics errors;
   std::set<fs::path> places;
   for (const OutputFile& file : files) {
@@ -170,7 +172,7 @@ Diagnostics stage_all(const std::vector<OutputFile>& files, std::vector<StagedFi
                         "expected another file for one of them"});
       continue;
     }
-    Result<std::optional<StagedFile>> result = stage(file);
+    Result<std::optional<StagedFile>> result = stage(file, unfinished);
     if (!result) {
       append(errors, result.errors());
       continue;
@@ -310,8 +312,9 @@ Exit deliver(const Session& session, const Content& result, const std::vector<Ou
                                "expected a file for one of them"}});
     text = one.content;
   }
+  Unfinished unfinished;
   std::vector<StagedFile> staged;
-  if (const Diagnostics errors = stage_all(files, staged); !errors.empty()) return refuse(session, errors);
+  if (const Diagnostics errors = stage_all(files, unfinished, staged); !errors.empty()) return refuse(session, errors);
   errno = 0;
   if (!text.is_nothing()) text.write(session.out);
   session.out << std::flush;

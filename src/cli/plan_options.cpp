@@ -22,14 +22,16 @@ constexpr std::size_t most_values = 64;
 const std::vector<std::string> truths{"true", "false"};
 const std::vector<std::string> recomputes{"none", "selective", "full"};
 
+/// At commas, without the blanks around them.
 std::vector<std::string> split(const std::string& text) {
   std::vector<std::string> out(1);
   for (const char c : text) {
     if (c == ',')
       out.emplace_back();
-    else
+    else if (c != ' ' || !out.back().empty())
       out.back() += c;
   }
+  for (std::string& item : out) item.erase(item.find_last_not_of(' ') + 1);
   return out;
 }
 
@@ -123,8 +125,13 @@ std::optional<std::string> limited_figure(const char* option, std::string_view f
 /// "2s", "p99=2s" or "500ms,p99=2s".
 void parse_limits(const char* option, const std::string& text, const char* figure, Goals& goals, Diagnostics& errors) {
   if (text.empty()) return;
-  Location where = typed(option, text);
+  const Location begin = typed(option, text);
+  std::size_t from = 0;
   for (const std::string& limit : split(text)) {
+    from = text.find(limit, from);
+    Location where = begin;
+    where.column += static_cast<int>(from);
+    from += limit.size();
     const std::size_t equals = limit.find('=');
     const bool is_plain = equals == std::string::npos;
     const auto name = is_plain ? std::optional<std::string>(figure)
@@ -139,7 +146,6 @@ void parse_limits(const char* option, const std::string& text, const char* figur
                         "expected each once"});
     else if (name)
       goals.limits.push_back({*name, read.value.count(), where});
-    where.column += static_cast<int>(limit.size()) + 1;
   }
 }
 

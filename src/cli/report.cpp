@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 #include <memory>
 #include <ostream>
 #include <sstream>
@@ -43,24 +42,6 @@ struct Collected {
 bool is_saved(const std::string& input) {
   std::error_code ignored;
   return input == "-" || input.ends_with(".json") || std::filesystem::is_directory(input, ignored);
-}
-
-/// A table or a log of nccl-tests, which people take for a result.
-bool is_measured(const std::string& input) {
-  std::ifstream in(input, std::ios::binary);
-  std::string beginning(std::size_t{1} << 16, '\0');
-  in.read(beginning.data(), static_cast<std::streamsize>(beginning.size()));
-  beginning.resize(static_cast<std::size_t>(in.gcount()));
-  const bool rates = beginning.find("busbw") != std::string::npos || beginning.find("\"bus_bw\"") != std::string::npos;
-  return rates && beginning.find("collcast.") == std::string::npos;
-}
-
-Diagnostic measured_input(const std::string& input) {
-  return {{input},
-          "this is a measured table or a log of nccl-tests, and no result",
-          fmt::format("'collcast validate --measured {} --topology NAME --output errors.json' reads it, and writes a "
-                      "result that 'report' takes",
-                      input)};
 }
 
 void add_saved(const std::string& input, const Session& session, Overview& out, Diagnostics& errors) {
@@ -185,10 +166,10 @@ Exit run_report(const ReportArgs& args, const Session& session) {
   Overview& overview = all.overview;
   std::vector<std::string> files;
   for (const std::string& input : args.inputs) {
-    if (input != "-" && is_measured(input))
-      errors.push_back(measured_input(input));
-    else if (is_saved(input))
+    if (is_saved(input))
       add_saved(input, session, overview, errors);
+    else if (const auto measured = measured_table(input))
+      errors.push_back(*measured);
     else
       add_scenario(args, input, session, patience, all);
     files.resize(overview.items.size(), file_beside(input));

@@ -10,6 +10,7 @@
 #include <memory>
 
 #include "cli/session.hpp"
+#include "collcast/base/text.hpp"
 
 namespace collcast::cli {
 
@@ -41,10 +42,28 @@ Result<std::string> read_text(const std::string& path) {
   return read_all(file.get(), path);
 }
 
+constexpr const char* standard_input = "standard input";
+
+/// Where the beginning of a file says that it is measured: the name of its rates, which results of collcast have, too.
+std::optional<Diagnostic> measured(std::string_view beginning, const std::string& path) {
+  if (beginning.find("collcast.") != std::string_view::npos) return std::nullopt;
+  const std::size_t at = std::min(beginning.find("busbw"), beginning.find("\"bus_bw\""));
+  if (at == std::string_view::npos) return std::nullopt;
+  const bool piped = path == "-";
+  return Diagnostic{place_at(beginning, at, piped ? standard_input : path),
+                    "this is a measured table or a log of nccl-tests, and no result",
+                    fmt::format("expected a JSON result of collcast; 'collcast validate --measured {} --topology NAME "
+                                "--output errors.json' reads tables, and writes one",
+                                piped ? "FILE" : path)};
+}
+
+constexpr std::size_t beginning_bytes = std::size_t{1} << 16;
+
 Result<std::vector<SavedResult>> read_one(const std::string& path) {
   const Result<std::string> text = read_text(path);
   if (!text) return text.errors();
-  return read_saved(*text, path == "-" ? "standard input" : path);
+  if (const auto table = measured(std::string_view(*text).substr(0, beginning_bytes), path)) return *table;
+  return read_saved(*text, path == "-" ? standard_input : path);
 }
 
 std::vector<fs::path> json_files(const std::string& folder) {
@@ -58,6 +77,14 @@ std::vector<fs::path> json_files(const std::string& folder) {
 }
 
 }  // namespace
+
+std::optional<Diagnostic> measured_table(const std::string& path) {
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "rb"), std::fclose);
+  if (file == nullptr) return std::nullopt;
+  std::string beginning(beginning_bytes, '\0');
+  beginning.resize(std::fread(beginning.data(), 1, beginning.size(), file.get()));
+  return measured(beginning, path);
+}
 
 Result<SavedFiles> read_saved_files(const std::string& path) {
   SavedFiles out;

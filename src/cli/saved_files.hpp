@@ -1,6 +1,7 @@
 // JSON results on disk: a file, standard input, or a folder of files.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -17,5 +18,8 @@ struct SavedFiles {
   std::vector<NamedResult> results;
 };
 Result<SavedFiles> read_saved_files(const std::string& path);
+
+/// That a file is a table or a log of nccl-tests, which people take for a result, and what reads it; nothing of others.
+std::optional<Diagnostic> measured_table(const std::string& path);
 
 }  // namespace collcast::cli

@@ -350,7 +350,8 @@ Command add_validate(CLI::App& parent) {
   option("--overlay", args->overlay, "FILE",
          "a calibration, as 'collcast calibrate' writes it, or a shipped one's name");
   app.add_flag("--leave-one-out", args->leave_one_out,
-               "each table by a calibration that is fitted to the other tables of its system")
+               "each table by a calibration that is fitted to the other tables of its system; of more than 40 several "
+               "are left out at once")
       ->group("Model");
   app.add_option("--budget,--max-median-ape", args->budgets,
                  "exit 1 if the median error of tables not marked unhealthy is above: large=8%, all_reduce.small=30%; "

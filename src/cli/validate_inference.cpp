@@ -22,12 +22,12 @@ std::vector<std::string> places(const InferenceArgs& args, const Session& sessio
   return session.search.inference;
 }
 
-/// Which descriptions the names of models stand for, and how servers were started, beside the shipped rows: for rows of
+/// Which descriptions the names of models stand for, how servers were started, and which there are: for rows of
 /// others too.
 std::vector<std::string> shipped_words(const Session& session) {
   std::vector<std::string> out;
   for (const std::string& folder : session.search.inference)
-    for (const char* file : {"/models.csv", "/servers.csv"}) out.push_back(folder + file);
+    for (const char* file : {"/models.csv", "/servers.csv", "/serving_ttft_tpot.csv"}) out.push_back(folder + file);
   return out;
 }
 

@@ -13,10 +13,18 @@
 
 namespace collcast::planner {
 
+/// A limit that a layout breaks, with its value.
+struct BrokenLimit {
+  Objection objection;
+  GateResult by;
+};
+using NearestValues = std::map<Objection, GateResult>;
+
 struct FamilyResult {
   bool done = false;
   std::vector<PlannedLayout> feasible;
   std::map<Objection, std::int64_t> rejected;
+  NearestValues nearest_values;  ///< of limits
   std::optional<SmallestRejected> smallest;
   std::optional<NearestToLimits> nearest;
 };
@@ -30,6 +38,11 @@ inline void keep_nearer(std::optional<NearestToLimits>& nearest, const NearestTo
   if (!nearest || other.excess < nearest->excess ||
       (other.excess == nearest->excess && other.layout.choice < nearest->layout.choice))
     nearest = other;
+}
+
+inline void keep_nearer(NearestValues& nearest, const BrokenLimit& other) {
+  const auto [at, is_new] = nearest.try_emplace(other.objection, other.by);
+  if (!is_new && other.by.margin() > at->second.margin()) at->second = other.by;
 }
 
 /// Stop and progress, shared by all threads.

@@ -149,9 +149,9 @@ class FamilySearch {
   }
 
   /// A layout that needs more memory than there is.
-  void refuse(ObjectionKind objection, const LayoutChoice& choice, const MemoryUse& memory) {
+  void refuse(ObjectionKind objection, const LayoutChoice& choice, const MemoryUse& memory, bool at_most) {
     ++result_.rejected[objection];
-    keep_smaller(result_.smallest, {choice, memory});
+    keep_smaller(result_.smallest, {choice, memory, at_most});
   }
 
   /// False where it was stopped before its prices were known.
@@ -163,7 +163,7 @@ class FamilySearch {
       return true;
     }
     if (const auto objection = objection_before_times(step_.layout.schedule, *memory)) {
-      refuse(*objection, choice, *memory);
+      refuse(*objection, choice, *memory, made_for_times(step_.layout.schedule));
       return true;
     }
     if (const std::string& objection = cut(v); !objection.empty()) {
@@ -190,7 +190,7 @@ class FamilySearch {
     // An order that is made for times is the same with faults.
     if (!cost->made.empty()) layout.memory = peak_memory(step_, fabric_.ranks_per_node(), cost->made);
     if (const auto objection = memory_objection(layout.memory)) {
-      refuse(*objection, choice, layout.memory);
+      refuse(*objection, choice, layout.memory, false);
       return true;
     }
     layout.rates = rates(step_, layout.estimate);
@@ -296,10 +296,12 @@ void sort(std::vector<Rejection>& rejected) {
 
 void merge(const PlanInputs& in, std::vector<FamilyResult> families, PlanResult& plan) {
   std::map<Objection, std::int64_t> rejected;
+  NearestValues nearest_values;
   for (FamilyResult& f : families) {
     plan.all_seen = plan.all_seen && f.done;
     plan.ranked.insert(plan.ranked.end(), f.feasible.begin(), f.feasible.end());
     for (const auto& [objection, count] : f.rejected) rejected[objection] += count;
+    for (const auto& [objection, by] : f.nearest_values) keep_nearer(nearest_values, {objection, by});
     if (f.smallest) keep_smaller(plan.smallest, *f.smallest);
     if (f.nearest) keep_nearer(plan.nearest, *f.nearest);
   }
@@ -308,6 +310,8 @@ void merge(const PlanInputs& in, std::vector<FamilyResult> families, PlanResult&
   plan.evaluated = plan.feasible;
   for (const auto& [objection, count] : rejected) {
     plan.rejected.push_back({objection.words(), count, objection.kind()});
+    if (const auto by = nearest_values.find(objection); by != nearest_values.end())
+      plan.rejected.back().nearest = by->second;
     plan.evaluated += count;
   }
   sort(plan.rejected);
@@ -317,7 +321,7 @@ void merge(const PlanInputs& in, std::vector<FamilyResult> families, PlanResult&
 /// A layout too long to simulate, or that was stopped, keeps its closed form. `broken` receives the limit that its
 /// simulated times break.
 Diagnostics simulate(const PlanInputs& in, const Fabric& fabric, const EngineOptions& engine, PlannedLayout& layout,
-                     std::optional<Objection>& broken) {
+                     std::optional<BrokenLimit>& broken) {
   StepInputs step = in.base;
   put(layout.choice, step);
   const auto take = [&](const StepResult& result) {
@@ -356,22 +360,18 @@ void rank(const PlanInputs& in, PlanResult& plan) {
 }
 
 /// Takes out those of the first of the ranked that keep the limits by closed form, and break one as simulated.
-void reject_broken(const std::vector<std::optional<Objection>>& broken, PlanResult& plan) {
-  std::map<Objection, std::int64_t> counts;
+void reject_broken(const std::vector<std::optional<BrokenLimit>>& broken, PlanResult& plan) {
   for (std::size_t i = broken.size(); i-- > 0;) {
     if (!broken[i]) continue;
-    ++counts[*broken[i]];
+    const auto& [objection, by] = *broken[i];
+    --plan.feasible;
     plan.ranked.erase(plan.ranked.begin() + static_cast<std::ptrdiff_t>(i));
-  }
-  for (const auto& [objection, count] : counts) {
-    plan.feasible -= count;
-    const auto known = std::ranges::find_if(plan.rejected, [&broken_by = objection](const Rejection& r) {
-      return r.kind == broken_by.kind() && r.reason == broken_by.words();
+    auto known = std::ranges::find_if(plan.rejected, [&reason = objection](const Rejection& r) {
+      return r.kind == reason.kind() && r.reason == reason.words();
     });
-    if (known != plan.rejected.end())
-      known->count += count;
-    else
-      plan.rejected.push_back({objection.words(), count, objection.kind()});
+    if (known == plan.rejected.end()) known = plan.rejected.insert(known, {objection.words(), 0, objection.kind(), by});
+    ++known->count;
+    if (by.margin() > known->nearest->margin()) known->nearest = by;
   }
   sort(plan.rejected);
 }
@@ -388,7 +388,7 @@ void simulate_best(const PlanInputs& in, const Fabric& fabric, std::size_t count
     return !desk.stopped() && (!in.engine.watch || in.engine.watch(progress));
   };
   std::vector<Diagnostics> lacks(count);
-  std::vector<std::optional<Objection>> broken(count);
+  std::vector<std::optional<BrokenLimit>> broken(count);
   std::atomic<bool> missed = false;
   std::atomic<std::size_t> next = 0;
   tbb::parallel_for(std::size_t{0}, count, LoopOrder([&](std::size_t) {

@@ -123,7 +123,8 @@ class ServerSearch {
     layout.choice = choice;
     take_server(*forecast, layout);
     if (const auto broken = broken_limit(in_, *forecast)) {
-      ++result_.rejected[*broken];
+      ++result_.rejected[broken->objection];
+      keep_nearer(result_.nearest_values, *broken);
       keep_nearer(result_.nearest, {std::move(layout), excess(*forecast)});
       return true;
     }
@@ -210,9 +211,10 @@ void take_server(const StepResult& r, PlannedLayout& layout) {
   layout.server = server;
 }
 
-std::optional<Objection> broken_limit(const PlanInputs& in, const StepResult& result) {
+std::optional<BrokenLimit> broken_limit(const PlanInputs& in, const StepResult& result) {
   for (const GateResult& g : check_gates(in.limits, result))
-    if (!g.kept()) return Objection(ObjectionKind::limit, fmt::format("{} is {}", g.gate.figure, beyond_limit(g)));
+    if (!g.kept())
+      return BrokenLimit{Objection(ObjectionKind::limit, fmt::format("{} is {}", g.gate.figure, beyond_limit(g))), g};
   return std::nullopt;
 }
 

@@ -26,7 +26,7 @@ std::vector<SearchPiece> server_pieces(const PlanInputs&, const Fabric&, const C
 void take_server(const StepResult&, PlannedLayout&);
 
 /// "ttft_s is above its limit, 500 ms"; nothing: all limits are kept.
-std::optional<Objection> broken_limit(const PlanInputs&, const StepResult&);
+std::optional<BrokenLimit> broken_limit(const PlanInputs&, const StepResult&);
 /// Each limit that is broken, with the value: "ttft.p99_s is 3.1 s, above its limit, 2 s".
 std::vector<std::string> broken_limits(const PlanInputs&, const StepResult&);
 

@@ -206,7 +206,10 @@ void write_residuals(std::ostream& out, const CalibrateReport& report) {
   CsvRows csv(out);
   for (const auto& machine : report.machines)
     for (const CalibrateReport::Residuals& table : machine.residuals)
-      for (const auto& row : table.rows) csv.add(row_of(machine, table, row));
+      for (const auto& row : table.rows) {
+        if (!out.good()) return;
+        csv.add(row_of(machine, table, row));
+      }
 }
 
 Page page(const CalibrateReport& report) {

@@ -47,6 +47,8 @@ class JsonMembers {
   /// A member that is written from here on; no key in a list.
   JsonMembers begin(std::string_view key, char opening);
   void end();
+  /// What it writes to takes no more: nothing that would be added is worth making.
+  bool is_lost() const { return !out_.good(); }
 
  private:
   void separate(std::string_view key);

@@ -30,16 +30,16 @@ std::string rows(const StepInputs& in) {
   return in.layout.sequence_parallel ? fmt::format("{} / {}", tokens(in), in.layout.tp) : tokens(in);
 }
 
-/// Of a layer: "T' h", "T f / TP": what products keep as they read it.
+/// "2 T' h + T f / TP": of a layer what products keep as they read it.
 std::string cast_formula(const StepInputs& in, const KeptTensors& kept, bool experts) {
-  const TransformerConfig& m = in.model;
-  const bool latent = m.latent.kv_rank > 0;
+  const ProductInputs of = product_inputs(in, kept, experts);
   std::vector<std::string> parts;
-  if (kept.read_once > 0) parts.push_back(kept.read_once == 2 ? "2 T' h" : "T' h");
-  if (latent) parts.push_back(m.latent.q_rank > 0 ? "T' (rq + rkv)" : "T rkv");
-  if (kept.activated && (!experts || m.experts.shared_ffn > 0)) parts.push_back(experts ? "T fs / TP" : "T f / TP");
-  if (experts && kept.dispatched)
-    parts.push_back(kept.experts_activated ? "T' K expert TP load (h + fe / expert TP)" : "T' K expert TP load h");
+  if (of.norms > 0) parts.push_back(kept.read_once == 1 ? "T' h" : fmt::format("{} T' h", kept.read_once));
+  if (of.latent > 0) parts.push_back(in.model.latent.q_rank > 0 ? "T' (rq + rkv)" : "T rkv");
+  if (of.mlp > 0) parts.push_back(experts ? "T fs / TP" : "T f / TP");
+  const std::string of_row = fmt::format("{}{}{}", of.rows > 0 ? "h" : "", of.rows > 0 && of.experts > 0 ? " + " : "",
+                                         of.experts > 0 ? "fe / expert TP" : "");
+  if (!of_row.empty()) parts.push_back(fmt::format("T' K expert TP load ({})", of_row));
   return fmt::format("{}", fmt::join(parts, " + "));
 }
 
@@ -147,8 +147,7 @@ Section activations_section(const StepInputs& in, const MemoryTerms& terms) {
     const double operand = terms.operand_bytes;
     sum += " - " + format_bytes(a.cast);
     add("less, in " + in.options.precision, fmt::format("(w - i) ({})", cast_formula(in, kept, experts)),
-        fmt::format("({} - {}) x {}", w, exact(operand), exact(a.cast.value() / (terms.weight_bytes - operand))),
-        a.cast,
+        fmt::format("({} - {}) x {}", w, exact(operand), exact(product_inputs(in, kept, experts).total())), a.cast,
         fmt::format("inputs that products alone need are kept as these read them, i = {} bytes an element",
                     exact(operand)));
   }

@@ -233,8 +233,12 @@ std::string near_miss_text(const NearMiss& miss) {
 
 void add_rejected(Page& out, const PlanResult& r) {
   Table rejected{"rejected", {{"layouts", "", Align::right}, {"reason", "", Align::left}}, {}};
-  for (const Rejection& rejection : r.rejected)
-    rejected.rows.push_back({fmt::format("{}", rejection.count), rejection.reason});
+  for (const Rejection& rejection : r.rejected) {
+    std::string reason = rejection.reason;
+    if (const auto& by = rejection.nearest)
+      reason += fmt::format("; the nearest is at {}", value_text(by->value, unit_of(by->gate.figure)));
+    rejected.rows.push_back({fmt::format("{}", rejection.count), std::move(reason)});
+  }
   if (!rejected.rows.empty()) out.blocks.push_back(std::move(rejected));
 }
 
@@ -367,9 +371,9 @@ std::string nothing_fits_text(const PlanReport& report) {
   if (r.smallest) {
     const MemoryUse& m = r.smallest->memory;
     const MemoryPart& breaks = breaking_part(m);
-    out += fmt::format("; the smallest, {}, needs {} GiB of {}; what breaks the limit: {} ({} GiB)",
-                       layout_text(r.smallest->choice), gibibytes(m.peak()), gibibytes(m.capacity), breaks.name,
-                       gibibytes(m.*breaks.size));
+    out += fmt::format("; the smallest, {}, needs {}{} GiB of {}; what breaks the limit: {} ({} GiB)",
+                       layout_text(r.smallest->choice), r.smallest->at_most ? "at most " : "", gibibytes(m.peak()),
+                       gibibytes(m.capacity), breaks.name, gibibytes(m.*breaks.size));
   }
   std::vector<std::string> changes;
   for (const NearMiss& miss : r.near_misses) changes.push_back(near_miss_text(miss));

@@ -193,12 +193,19 @@ Json document_json(const PlanReport& report) {
   out["pareto"] = Json::array();
   for (const PlannedLayout& p : r.pareto) out["pareto"].push_back(planned_json(p, report.inputs));
   out["rejected"] = Json::array();
-  for (const Rejection& rejection : r.rejected)
-    out["rejected"].push_back({{"reason", rejection.reason}, {"count", rejection.count}});
+  for (const Rejection& rejection : r.rejected) {
+    Json one{{"reason", rejection.reason}, {"count", rejection.count}};
+    if (rejection.nearest) {
+      one["nearest"] = limits_json({rejection.nearest->gate}).front();
+      one["nearest"]["value"] = rejection.nearest->value;
+    }
+    out["rejected"].push_back(std::move(one));
+  }
   out["smallest_rejected"] = Json();
   if (r.smallest) {
     out["smallest_rejected"] = layout_json(r.smallest->choice, report.inputs);
     out["smallest_rejected"]["memory"] = memory_json(r.smallest->memory);
+    out["smallest_rejected"]["peak_is_bound"] = r.smallest->at_most;
   }
   out["would_fit"] = Json::array();
   for (const NearMiss& miss : r.near_misses) {

@@ -70,6 +70,13 @@ const char* example(std::string_view figure) {
   return "2%";
 }
 
+/// There are more than expected_one_of lists; a figure cannot be told from another without all of them.
+std::string one_of_all(std::string_view word, const std::vector<std::string>& known) {
+  const auto near = nearest_word(word, known);
+  return fmt::format("{}expected one of: {}", near ? fmt::format("did you mean '{}'? ", *near) : "",
+                     fmt::join(known, ", "));
+}
+
 }  // namespace
 
 std::vector<std::string> gated_figures() {
@@ -104,7 +111,7 @@ Result<std::pair<std::string, Tolerance>> parse_tolerance(std::string_view text)
   const std::string_view amount = equals == std::string_view::npos ? text : text.substr(equals + 1);
   const std::vector<std::string> known = gated_figures();
   if (equals != std::string_view::npos && std::find(known.begin(), known.end(), figure) == known.end())
-    return Diagnostic{{}, fmt::format("'{}' is no figure with a tolerance", figure), expected_one_of(figure, known)};
+    return Diagnostic{{}, fmt::format("'{}' is no figure with a tolerance", figure), one_of_all(figure, known)};
   if (const Parsed<double> percent = parse_percent(amount); percent.ok)
     return std::pair{figure, Tolerance{percent.value, true}};
   if (!figure.empty()) {

@@ -153,7 +153,10 @@ void write_table(const ScoredTable& table, JsonMembers one) {
   one.add("derived", table.derived ? derivation_json(*table.derived) : Json());
   one.add("faults", faults_json(table));
   JsonMembers rows = one.begin("rows", '[');
-  for (const Deviation& row : table.rows) rows.add(row_json(table, row));
+  for (const Deviation& row : table.rows) {
+    if (rows.is_lost()) return;
+    rows.add(row_json(table, row));
+  }
   rows.end();
   one.end();
 }
@@ -339,7 +342,10 @@ void write_json(std::ostream& out, const ValidateReport& report) {
   JsonMembers document(out, '{');
   document.add_all(head_json(report));
   JsonMembers tables = document.begin("tables", '[');
-  for (const ScoredTable& table : report.tables) write_table(table, tables.begin({}, '{'));
+  for (const ScoredTable& table : report.tables) {
+    if (tables.is_lost()) return;
+    write_table(table, tables.begin({}, '{'));
+  }
   tables.end();
   document.add_all(tail_json(report));
   document.end();
@@ -385,7 +391,7 @@ Page page(const ValidateReport& report) {
   if (report.left_out)
     out.blocks.push_back(
         Paragraph{"each table by a calibration that was fitted to the other tables of its system, and "
-                  "has not seen it",
+                  "has not seen it; of more than 40 several are left out at once",
                   Paragraph::Tone::note});
   for (const BudgetOutcome& budget : report.budgets)
     out.blocks.push_back(

@@ -55,17 +55,21 @@ class GateReader {
  public:
   GateReader(Reader& reader, const std::optional<StepInputs>& step) : reader_(reader), step_(step) {}
 
-  /// What stands among the limits of a figure: one on itself, unless it has others, and these.
+  /// What stands among the limits of a figure: one on itself, unless it has others (misspelt ones, too), and these.
   void read(const GateFigure& figure, const Node& node, const std::string& path) {
     Object limits(reader_, node, path);
-    const bool has_others = std::ranges::any_of(
-        gate_figures(), [&](const GateFigure& f) { return f.among == figure.name && limits.has(f.statistic); });
+    const bool has_others =
+        std::ranges::any_of(gate_figures(),
+                            [&](const GateFigure& f) { return f.among == figure.name && limits.has(f.statistic); }) ||
+        std::ranges::any_of(node.entries, [](const Entry& e) { return e.value.kind == Node::Kind::map; });
     limit(figure, limits, !has_others);
     for (const GateFigure& other : gate_figures()) {
       if (other.among != figure.name) continue;
+      // Asked for also where it has no meaning: a word beside it is a slip of it there, too.
+      const Node* map = limits.optional_map(other.statistic);
       if (const std::string why = lacks(other.of, step_); !why.empty()) {
         limits.refuse(other.statistic, why);
-      } else if (const Node* map = limits.optional_map(other.statistic)) {
+      } else if (map != nullptr) {
         Object own(reader_, *map, limits.path_of(other.statistic));
         limit(other, own, true);
         own.finish();

@@ -80,6 +80,16 @@ bool alike(std::string_view path, std::string_view other) {
   }
 }
 
+/// What of a path is behind as many parts as another has; empty: nothing.
+std::string_view deeper_than(std::string_view path, std::string_view other) {
+  for (auto dots = std::count(other.begin(), other.end(), '.') + 1; dots > 0; --dots) {
+    const std::size_t dot = path.find('.', 1);
+    if (dot == std::string_view::npos) return {};
+    path.remove_prefix(dot);
+  }
+  return path;
+}
+
 }  // namespace
 
 void Reader::finish() {
@@ -90,6 +100,15 @@ void Reader::finish() {
     std::vector<std::string> near_paths;
     for (const std::string& path : paths)
       if (alike(lost.path, path)) near_paths.push_back(path);
+    // A part is misspelt that has others below it, which are known only where something is set there.
+    if (near_paths.empty())
+      for (const KnownKey& known : known_) {
+        const std::string path = prefix_ + known.path;
+        const std::string_view rest = deeper_than(lost.path, path);
+        const std::string upto = lost.path.substr(0, lost.path.size() - rest.size());
+        if (known.holds == Holds::map && !rest.empty() && !std::ranges::count(paths, upto) && alike(upto, path))
+          near_paths.push_back(path + std::string(rest));
+      }
     if (const auto near = nearest_word(lost.path, near_paths)) {
       hint = fmt::format("did you mean '{}'?", *near);
     } else {

@@ -1,10 +1,13 @@
-// Whether there is what selective recomputation names, and the layers that are computed in bf16.
+// Whether there is what selective recomputation names, and what fp8 and fp4 alone have: inputs kept as they were,
+// layers in bf16.
 #include <algorithm>
 #include <string>
 #include <vector>
 
 #include "collcast/base/units.hpp"
+#include "collcast/workload/precisions.hpp"
 #include "workload/misfits.hpp"
+#include "workload/precision.hpp"
 
 namespace collcast::workload {
 
@@ -44,16 +47,18 @@ const char* no_use_of(RecomputeModule module, const StepInputs& in) {
   return nullptr;
 }
 
-}  // namespace
+/// An unknown one is said elsewhere.
+bool is_wide(const std::string& precision) { return training_precision(precision) && !has_narrow_products(precision); }
 
-void check_bf16_layers(Misfits& misfits) {
+/// Layers in bf16 where others are in fp8 or fp4.
+void bf16_layers(Misfits& misfits) {
   const TrainingOptions& o = misfits.in.options;
   const int layers = misfits.in.model.layers;
   const std::vector<std::string> paths{
       o.bf16_first_layers != 0 ? "training.num_layers_at_start_in_bf16" : "training.num_layers_at_end_in_bf16",
       "training.precision", "model.layers"};
   if (o.bf16_first_layers == 0 && o.bf16_last_layers == 0) return;
-  if (o.precision != "fp8" && o.precision != "fp4")
+  if (is_wide(o.precision))
     misfits.wrong(
         paths,
         "layers in bf16 are of precision fp8 or fp4, this is " + o.precision + misfits.seen("training.precision"),
@@ -64,6 +69,18 @@ void check_bf16_layers(Misfits& misfits) {
                       std::to_string(o.bf16_last_layers) + " at the end in bf16 are more than the model's " +
                       std::to_string(layers) + misfits.seen("model.layers"),
                   "expected up to all of them");
+}
+
+}  // namespace
+
+void check_narrow_products(Misfits& misfits) {
+  const TrainingOptions& o = misfits.in.options;
+  if (o.save_original_input && is_wide(o.precision))
+    misfits.wrong({"training.save_original_input", "training.precision"},
+                  "save_original_input is of precision fp8 or fp4, this is " + o.precision +
+                      misfits.seen("training.precision") + ", whose products read inputs as they are",
+                  "leave it out, or use precision: fp8");
+  bf16_layers(misfits);
 }
 
 void check_recompute(Misfits& misfits) {

@@ -60,7 +60,7 @@ class Check {
       workload::check_recompute(misfits_);
       workload::check_offloading(misfits_);
       workload::check_adapters(misfits_);
-      workload::check_bf16_layers(misfits_);
+      workload::check_narrow_products(misfits_);
     }
     kernels();
     return misfits_;

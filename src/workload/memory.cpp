@@ -59,20 +59,6 @@ double saved_by_casts(const StepInputs& in) {
   return std::max(0.0, precision.activation - precision.operand);
 }
 
-/// What products keep of a layer for the gradients of their weights, of what nothing else needs as it was: what one
-/// product alone reads of the norms (the first one's output goes to two products in latent attention, the second's to
-/// the router, too), of the small ranks, of what activation functions give, and the rows of experts. What attention
-/// gives is kept by attention.
-double elements_cast(const StepInputs& in, const KeptTensors& tensors, bool with_experts) {
-  const Share share(in);
-  double out = tensors.read_once * share.rows * share.hidden;
-  if (share.latent > 0) out += rows_of_latent(in, share) * (in.model.latent.q_rank + in.model.latent.kv_rank);
-  if (tensors.activated) out += share.tokens * (with_experts ? share.shared : share.ffn);
-  if (!with_experts || !tensors.dispatched) return out;
-  return out +
-         share.taken * ((tensors.expert_rows ? share.hidden : 0) + (tensors.experts_activated ? share.expert : 0));
-}
-
 ActivationTerms activations_with(const StepInputs& in, const KeptTensors& tensors, bool with_experts) {
   const Share share(in);
   const double w = KernelTimer(in).precision().activation;
@@ -89,7 +75,7 @@ ActivationTerms activations_with(const StepInputs& in, const KeptTensors& tensor
         Volume(w * share.taken * ((tensors.expert_rows ? share.hidden : 0) + share.expert * tensors.experts) +
                8 * share.rows * in.model.experts.count);
   kept.adapters = Volume(w * kept_by_adapters(in, with_experts));
-  kept.cast = Volume(saved_by_casts(in) * elements_cast(in, tensors, with_experts));
+  kept.cast = Volume(saved_by_casts(in) * product_inputs(in, tensors, with_experts).total());
   if (tensors.core)
     kept.core =
         Volume(in.options.attention == Attention::flash ? 4 * share.lse : share.scores * (w + (dropout ? w + 1 : 0)));
@@ -427,6 +413,21 @@ KeptTensors kept_tensors(const StepInputs& in, bool with_experts) {
   if (again(RecomputeModule::mlp)) kept.mlp = 0;
   kept.activated = kept.mlp > 0 && !again(RecomputeModule::mlp_act);
   return kept;
+}
+
+// The first norm's output goes to two products in latent attention, the second's to the router, too; what attention
+// gives is kept by attention.
+ProductInputs product_inputs(const StepInputs& in, const KeptTensors& kept, bool with_experts) {
+  const workload::Share share(in);
+  const LatentAttention& l = in.model.latent;
+  ProductInputs of;
+  of.norms = kept.read_once * share.rows * share.hidden;
+  if (share.latent > 0) of.latent = workload::rows_of_latent(in, share) * (l.q_rank + l.kv_rank);
+  if (kept.activated) of.mlp = share.tokens * (with_experts ? share.shared : share.ffn);
+  if (!with_experts || !kept.dispatched) return of;
+  if (kept.expert_rows) of.rows = share.taken * share.hidden;
+  if (kept.experts_activated) of.experts = share.taken * share.expert;
+  return of;
 }
 
 MemoryTerms memory_terms(const StepInputs& in, int stage, const Orders& made) {

@@ -69,8 +69,8 @@ void check_recompute(Misfits&);
 void check_offloading(Misfits&);
 /// Low-rank adapters, and what they do not go with.
 void check_adapters(Misfits&);
-/// Layers in bf16 where others are in fp8 or fp4.
-void check_bf16_layers(Misfits&);
+/// What only precisions with narrower products have: inputs kept as they were, layers in bf16.
+void check_narrow_products(Misfits&);
 /// Stages and chunks among the layers; with a schedule of one's own also those that it is for.
 void check_pipeline(Misfits&);
 /// `count` micro-batches of `samples` over all replicas are those of one's own schedule.

@@ -64,4 +64,9 @@ workload::Precision accepted(const TrainingOptions& options) {
 std::string core_precision(const TrainingOptions& options) { return accepted(options).core; }
 std::string linear_precision(const TrainingOptions& options) { return accepted(options).linear; }
 
+bool has_narrow_products(std::string_view precision) {
+  const auto known = workload::serving_precision(precision);
+  return known && known->operand < known->activation;
+}
+
 }  // namespace collcast

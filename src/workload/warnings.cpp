@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "collcast/base/units.hpp"
+#include "workload/adapters.hpp"
 #include "workload/gradient_exchange.hpp"
 #include "workload/memory_remedies.hpp"
 #include "workload/plan.hpp"
@@ -122,6 +123,10 @@ void add_unused(const StepInputs& in, std::vector<std::string>& list) {
   none(f.tp_gather && TpCollectives(in.layout).gather == std::nullopt, "communication.tp_gather",
        "without sequence parallelism and tp above 1 nothing is gathered");
   none(f.tp_reduce && in.layout.tp == 1, "communication.tp_reduce", "tp is 1");
+  none(in.options.save_original_input && is_frozen(in.options), "save_original_input",
+       "frozen matrices keep no inputs");
+  none(in.options.save_original_input && in.options.bf16_first_layers + in.options.bf16_last_layers > 0,
+       "save_original_input", "with layers in bf16 all inputs of products count as kept so");
   none(in.options.moe_token_dispatcher == TokenDispatcher::flex && in.layout.ep == 1, "moe_token_dispatcher",
        "ep is 1");
   none((f.ep_dispatch || f.ep_combine) && in.layout.ep == 1 && in.model.experts.count > 0,

@@ -2,6 +2,7 @@
 
 #include <catch2/catch.hpp>
 
+#include <iomanip>
 #include <sstream>
 #include <vector>
 
@@ -13,7 +14,7 @@ namespace collcast::test {
 Called call(const std::string& words) {
   std::istringstream in("collcast " + words);
   std::vector<std::string> list;
-  for (std::string word; in >> word;) list.push_back(word);
+  for (std::string word; in >> std::quoted(word, '\'');) list.push_back(word);
   std::vector<const char*> argv;
   for (const std::string& word : list) argv.push_back(word.c_str());
   std::ostringstream out, err;

@@ -12,7 +12,8 @@ struct Called {
   std::string out, err;
 };
 
-/// `words` as after "collcast", separated by blanks; shipped files are the source tree's, nothing is a terminal.
+/// `words` as after "collcast", separated by blanks but for those in '...'; shipped files are the source tree's,
+/// nothing is a terminal.
 Called call(const std::string& words);
 /// The JSON of a command that has to succeed.
 nlohmann::json document_of(const std::string& words);

@@ -64,6 +64,17 @@ TEST_CASE("a directory is refused by name") {
   CHECK(streams.err.str().find("Is a directory") != std::string::npos);
 }
 
+TEST_CASE("what writes itself learns within a block that a device is full") {
+  Streams streams;
+  constexpr int block = 1 << 16, row = 100;
+  int rows = 0;
+  const Content endless([&](std::ostream& out) {
+    for (; out.good() && rows < 100 * block; ++rows) out << std::string(row, 'x');
+  });
+  CHECK(deliver(streams.session, "", {{"/dev/full", endless}}) == Exit::bad_input);
+  CHECK(rows <= block / row + 1);
+}
+
 TEST_CASE("a full device is an error and stays a device") {
   Streams streams;
   CHECK(deliver(streams.session, "", {{"/dev/full", "x"}}) == Exit::bad_input);

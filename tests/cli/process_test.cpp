@@ -202,6 +202,68 @@ TEST_CASE("a failed command leaves the old file alone") {
   CHECK(folder.read("groups.json") == "old");
 }
 
+namespace {
+
+/// A log whose rows as JSON are some 400 KiB: blocks of 64 KiB are written before all is formatted.
+void write_log(const Folder& folder) {
+  std::string log = "#       size count type redop root time algbw busbw #wrong time algbw busbw #wrong\n";
+  for (int i = 0; i < 1000; ++i) log += "1048576 262144 float sum -1 50.00 20.97 36.70 0 51.00 20.56 35.98 0\n";
+  folder.write("long-all_reduce.log", log + "# Out of bounds values : 0 OK\n");
+}
+const std::string scored =
+    "collcast validate --measured long-all_reduce.log --topology dgx-h100 --nodes 1 --ranks 8 --format json";
+
+}  // namespace
+
+TEST_CASE("a document that fails beyond its first block leaves the old file alone, and says why") {
+  const Folder folder;
+  write_log(folder);
+  folder.write("old.json", "old");
+  const std::string before = folder.listing();
+  // 150 blocks of 512 bytes: POSIX's unit of ulimit -f.
+  const Outcome limited = run_shell("trap '' XFSZ; ulimit -f 150; " + scored + " --output old.json", folder.path());
+  CHECK(limited.exit == 2);
+  CHECK(limited.err.find("cannot write 'old.json': File too large") != std::string::npos);
+  CHECK(limited.err.find("nothing was written over") != std::string::npos);
+  CHECK(folder.read("old.json") == "old");
+  CHECK(folder.listing() == before);
+  for (const char* full : {" --output /dev/full", " > /dev/full"}) {
+    const Outcome outcome = run_shell(scored + full, folder.path());
+    CHECK(outcome.exit == 2);
+    CHECK(outcome.err.find("No space left on device") != std::string::npos);
+  }
+  const Outcome closed = run_shell("{ " + scored + "; echo $? > code; } | head -c 1; cat code", folder.path());
+  CHECK(closed.out == "{141\n");
+  CHECK(run_shell(scored + " --output old.json", folder.path()).exit == 0);
+  CHECK(folder.read("old.json").size() > (1 << 18));
+}
+
+TEST_CASE("a signal while files are written ends the program by it, and what was written so far is gone") {
+  for (const auto& [signal, code] : {std::pair("TERM", "143"), {"INT", "130"}, {"HUP", "129"}}) {
+    const Folder folder;
+    folder.write("step.json", run_shell("collcast step llama3-8b-8xh100 --method estimate --format json", here).out);
+    folder.write("page.md", "old");
+    // A pipe that nobody reads: its opening waits, when the first file has been written beside its place. Python starts
+    // it with the usual handling, as a shell's children in the background ignore SIGINT.
+    folder.write("end.py", R"(import glob, signal, subprocess, sys, time
+number = signal.Signals["SIG" + sys.argv[1]]
+p = subprocess.Popen(["collcast", "report", "step.json", "--output", "page.md", "--output", "pipe.json"],
+                     preexec_fn=lambda: signal.signal(number, signal.SIG_DFL))
+while not glob.glob("page.md.*.tmp") and p.poll() is None: time.sleep(0.01)
+for attempt in range(60):  # the first SIGINT asks work to end, and the second ends the process
+    p.send_signal(number)
+    try: sys.exit(print(128 - p.wait(0.5)))
+    except subprocess.TimeoutExpired: pass
+p.kill()
+)");
+    const Outcome outcome = run_shell("mkfifo pipe.json; python3 end.py " + std::string(signal), folder.path());
+    INFO(signal << "\n" << outcome.err);
+    CHECK(outcome.out == code + std::string("\n"));
+    CHECK(folder.read("page.md") == "old");
+    CHECK(folder.listing().find(".tmp") == std::string::npos);
+  }
+}
+
 TEST_CASE("no command writes over what it reads") {
   const Folder folder;
   const std::string scenario =

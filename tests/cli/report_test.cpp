@@ -160,11 +160,18 @@ TEST_CASE("a log or a table is told from a scenario and a result, with the comma
   folder.write("a.log", "# nThread 1 nGpus 8\n#  size count type redop root time algbw busbw #wrong\n");
   folder.write("t.csv", "collective,size_bytes,time_us,algbw_gbps,busbw_gbps,inplace\nall_reduce,8,9.5,0,0,0\n");
   folder.write("j.json", R"({"version": 2, "results": [{"out_of_place": {"bus_bw": 1}}]})");
-  for (const std::string name : {"a.log", "t.csv", "j.json"}) {
-    const Outcome outcome = run_shell("collcast report " + name, folder.path());
-    INFO(outcome.err);
-    CHECK(outcome.exit == 2);
-    CHECK(outcome.err.find(name + ": error: this is a measured table or a log of nccl-tests") == 0);
-    CHECK(outcome.err.find("'collcast validate --measured " + name) != std::string::npos);
+  const std::pair<std::string, const char*> files[]{{"a.log", ":2:42"}, {"t.csv", ":1:42"}, {"j.json", ":1:46"}};
+  for (const auto& [name, place] : files) {
+    for (const std::string& command : {"report " + name, "compare " + name + " " + name}) {
+      const Outcome outcome = run_shell("collcast " + command, folder.path());
+      INFO(outcome.err);
+      CHECK(outcome.exit == 2);
+      CHECK(outcome.err.find(name + place + ": error: this is a measured table or a log of nccl-tests") == 0);
+      CHECK(outcome.err.find("expected a JSON result of collcast; 'collcast validate --measured " + name) !=
+            std::string::npos);
+    }
+    const Outcome piped = run_shell("collcast compare - " + name + " < " + name, folder.path());
+    CHECK(piped.exit == 2);
+    CHECK(piped.err.find(std::string("standard input") + place + ": error: this is a measured table") == 0);
   }
 }

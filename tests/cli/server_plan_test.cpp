@@ -112,6 +112,7 @@ TEST_CASE("percentiles of a run of requests limit and rank a server's plan, whic
   }
   // The scenario's gates are limits, too, of the same layouts; an option takes the place of its own alone.
   CHECK(document_of(run + " --set gates.ttft_s.p99.max=2s")["feasible"] == kept["feasible"]);
+  CHECK(document_of(run + " --max-ttft 'p99=2s, p50=1s' --objective ttft.p99") == kept);
   CHECK(document_of(run + " --set gates.ttft_s.p99.max=1ms --max-ttft p99=2s")["feasible"] == kept["feasible"]);
   CHECK(document_of(run + " --set gates.ttft_s.p99.max=1ms --max-ttft 2s")["feasible"] == 0);
   const std::string page = call(run + " --max-ttft p99=2s").out;
@@ -178,6 +179,8 @@ TEST_CASE("values of a server's plan that are none are told with what was expect
                                      {"--max-tpot fast", "'fast' is no time to keep"},
                                      {"--max-ttft p9=1s", "did you mean 'p90'?"},
                                      {"--max-ttft 1s,p99=x", ":1:15: error: 'x' is no time to keep"},
+                                     {"--max-ttft '1s ,  p99=x'", ":1:18: error: 'x' is no time to keep"},
+                                     {"--max-ttft '1s, p9=2s'", ":1:16: error: --max-ttft: unknown word 'p9'"},
                                      {"--max-ttft p99=1s,p99=2s", "'p99' has its limit already"},
                                      {"--max-ttft 1s,p99=2s", ":1:15: error: ttft.p99_s is of the requests of a run"},
                                      {"--objective tpot.p50", ":1:13: error: tpot.p50 is of the requests of a run"},

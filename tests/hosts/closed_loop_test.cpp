@@ -33,10 +33,6 @@ namespace {
 constexpr double payload_share = 1448.0 / 1514.0;
 constexpr double bucket_s = 0.5e-3;  ///< what a link that was idle passes at once, in time
 
-/// Of a millisecond's step, a fiftieth is what budgets leave beside what they rest on; a quiet machine's share is
-/// 0.003.
-constexpr double most_lost = 0.02;
-
 /// What a measurement missed that load from elsewhere can make it miss, and the share of its time that such load took.
 class Missed {
  public:
@@ -45,7 +41,7 @@ class Missed {
   }
   void lost(double share) { lost_ = share; }
   const std::string& text() const { return text_; }
-  bool quiet() const { return lost_ <= most_lost; }
+  bool quiet() const { return is_quiet(lost_); }
   std::string processors() const {
     return "processors were away for " + std::to_string(lost_ * 100) + " % of its time";
   }

@@ -8,7 +8,7 @@
 namespace collcast::test {
 namespace {
 
-constexpr double period_s = 1e-3, expected_s = 0.5e-3;  ///< a wake within half a millisecond is what a timer does
+constexpr double period_s = 1e-3;
 
 double now_s() {
   timespec t{};
@@ -28,11 +28,22 @@ std::vector<int> processors() {
 
 }  // namespace
 
+void LateWakes::add(double due_s, double woke_s) {
+  constexpr double expected_s = 0.5e-3;
+  if (woke_s - due_s > expected_s) lost_s_ += woke_s - due_s;
+}
+
+double share_lost(const std::vector<LateWakes>& threads, double since_s) {
+  double most = 0;
+  for (const LateWakes& one : threads) most = std::max(most, one.lost_s());
+  return most / since_s;
+}
+
 QuietWatch::QuietWatch() : begin_s_(now_s()) {
   const std::vector<int> all = processors();
-  lost_s_.resize(all.size());
+  late_.resize(all.size());
   for (std::size_t i = 0; i < all.size(); ++i)
-    threads_.emplace_back([this, p = all[i], &lost = lost_s_[i]] { watch(p, lost); });
+    threads_.emplace_back([this, p = all[i], &late = late_[i]] { watch(p, late); });
 }
 
 QuietWatch::~QuietWatch() { stop(); }
@@ -41,10 +52,10 @@ double QuietWatch::stop() {
   done_ = true;
   for (std::thread& thread : threads_) thread.join();
   threads_.clear();
-  return *std::max_element(lost_s_.begin(), lost_s_.end()) / (now_s() - begin_s_);
+  return share_lost(late_, now_s() - begin_s_);
 }
 
-void QuietWatch::watch(int processor, double& lost_s) const {
+void QuietWatch::watch(int processor, LateWakes& late) const {
   cpu_set_t one;
   CPU_ZERO(&one);
   CPU_SET(processor, &one);
@@ -55,7 +66,7 @@ void QuietWatch::watch(int processor, double& lost_s) const {
     until.tv_sec = static_cast<time_t>(due_s);
     until.tv_nsec = static_cast<long>((due_s - static_cast<double>(until.tv_sec)) * 1e9);
     clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, nullptr);
-    if (const double late_s = now_s() - due_s; late_s > expected_s) lost_s += late_s;
+    late.add(due_s, now_s());
   }
 }
 

@@ -102,6 +102,28 @@ TEST_CASE("a near miss of an order that is made for times says that its memory i
   }
 }
 
+TEST_CASE("the smallest that is rejected is a bound where its state alone is too much for an order made for times") {
+  int bounds = 0, known = 0;
+  for (const PipelineSchedule schedule :
+       {PipelineSchedule::one_f_one_b, PipelineSchedule::zb_1p, PipelineSchedule::zb_2p})
+    for (const double gigabytes : {0.2, 0.8, 1.6, 2.6}) {
+      PlanInputs in = small(static_cast<std::int64_t>(gigabytes * 1e9));
+      in.gpus = 8;
+      in.base.layout.schedule = schedule;
+      in.space.zero = {0};
+      in.space.pp = {2};
+      const std::optional<SmallestRejected> smallest = planned_by_form(in).smallest;
+      if (!smallest) continue;
+      CAPTURE(to_string(schedule), gigabytes);
+      const bool before_times =
+          schedule != PipelineSchedule::one_f_one_b && smallest->memory.state() > smallest->memory.capacity;
+      CHECK(smallest->at_most == before_times);
+      (smallest->at_most ? bounds : known) += 1;
+    }
+  CHECK(bounds > 0);
+  CHECK(known > 0);
+}
+
 TEST_CASE("a near miss has the nodes that its GPUs fill, and says where these are more than there are") {
   PlanInputs in = small(2'600'000'000);
   in.gpus = 8;

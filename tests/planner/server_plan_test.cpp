@@ -184,8 +184,12 @@ TEST_CASE("a limit on a percentile keeps the layouts within it, its own value to
       std::set<LayoutChoice> kept;
       for (const PlannedLayout& l : p.ranked) kept.insert(l.choice);
       CHECK(std::ranges::includes(wider, kept));
-      CHECK(count_of(p, fmt::format("{} is above its limit, {}", figure, format_seconds(Seconds(values[i])))) ==
-            all.feasible - p.feasible);
+      const std::string reason = fmt::format("{} is above its limit, {}", figure, format_seconds(Seconds(values[i])));
+      CHECK(count_of(p, reason) == all.feasible - p.feasible);
+      const auto rejected = std::ranges::find(p.rejected, reason, &Rejection::reason);
+      const auto next = std::ranges::upper_bound(values, values[i]);
+      REQUIRE((rejected == p.rejected.end()) == (next == values.end()));
+      if (next != values.end()) CHECK(rejected->nearest.value().value == *next);
       wider = kept;
     }
   }

@@ -400,7 +400,13 @@ TEST_CASE("a tolerance that is none says what was expected") {
     CHECK_FALSE(parsed.errors().front().hint.empty());
   }
   CHECK(parse_tolerance("mean_ape=2points").value().second.amount == Approx(0.02));
-  for (const std::string& name : gated_figures()) CHECK(parse_tolerance(name + "=2%").ok());
+  const auto misspelt = parse_tolerance("tep_s=2%");
+  REQUIRE_FALSE(misspelt.ok());
+  CHECK(misspelt.errors()[0].hint.find("did you mean 'step_s'? expected one of: ") == 0);
+  for (const std::string& name : gated_figures()) {
+    CHECK(parse_tolerance(name + "=2%").ok());
+    CHECK((misspelt.errors()[0].hint + ",").find(" " + name + ",") != std::string::npos);
+  }
 }
 
 TEST_CASE("names that mean something to a browser, a table, a terminal or a spreadsheet stay text") {

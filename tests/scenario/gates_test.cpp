@@ -68,6 +68,28 @@ TEST_CASE("percentiles of a run of requests have gates beside the mean's") {
   CHECK(said.find("required key 'max' is missing in gates.ttft_s ") == std::string::npos);
 }
 
+TEST_CASE("a percentile that is misspelt is one error, with the nearest word in a file and in a path") {
+  for (const char* load : {", batching: continuous, load: {seed: 1}", ""}) {
+    const std::string text = samples::head + model_and_batch.substr(0, model_and_batch.find("batch:")) +
+                             "inference: {prompt_tokens: 8, output_tokens: 8" + load + "}\n";
+    const auto set = [&](const char* path) {
+      return parse_gated(text + "what_if: {a: {set: {" + path + ": 1ms}}}\n", "a").errors();
+    };
+    const Diagnostics in_path = set("gates.tpot_s.p9.max");
+    CAPTURE(to_text(in_path));
+    REQUIRE(in_path.size() == 1);
+    CHECK(in_path[0].message == "unknown path 'gates.tpot_s.p9.max'");
+    CHECK(in_path[0].hint == "did you mean 'gates.tpot_s.p90.max'?");
+    CHECK(set("gates.tpto_s.p90.max").at(0).hint == "did you mean 'gates.tpot_s.p90.max'?");
+    CHECK(set("gates.tpot_s.mean.max").at(0).hint == "docs/formats.md lists the keys; a path joins them with dots");
+    const Diagnostics in_file = parse_gated(text + "gates: {tpot_s: {p9: {max: 1ms}}}\n").errors();
+    CAPTURE(to_text(in_file));
+    REQUIRE(in_file.size() == 1);
+    CHECK(in_file[0].message == "unknown key 'p9' in gates.tpot_s");
+    CHECK(in_file[0].hint.find("did you mean 'p90'?") == 0);
+  }
+}
+
 TEST_CASE("without a run of requests there is no gate on a percentile, and the place says which") {
   const std::string served =
       model_and_batch.substr(0, model_and_batch.find("batch:")) + "inference: {prompt_tokens: 8, output_tokens: 8}\n";

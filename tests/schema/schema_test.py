@@ -91,7 +91,7 @@ COMMANDS = [
     ("collective", "collcast collective all_reduce --topology ring --ranks 4 --size 1MiB --fault 'link: gpu1 <-> gpu2, failed: true' --fault 'link: gpu0, bandwidth: 50%' --fault 'link: gpu3, bandwidth: 4GB/s, added_latency: 1us'"),
     ("collective", f"collcast collective all_reduce --topology dgx-a100 --size 1MiB {OTHER}"),
     ("explain", f"collcast explain collective all_reduce --topology dgx-a100 --size 1MiB {OTHER}"),
-    ("plan", "collcast plan llama3-8b-8xh100 --library nccl --env NCCL_PROTO=Simple --simulate 0 --set training.launch_backward=1us --set training.gradient_accumulation_fusion=false --set training.save_original_input=true --set training.cross_entropy_loss_fusion=false"),
+    ("plan", "collcast plan llama3-8b-8xh100 --library nccl --env NCCL_PROTO=Simple --simulate 0 --set training.launch_backward=1us --set training.precision=fp8 --set training.gradient_accumulation_fusion=false --set training.save_original_input=true --set training.cross_entropy_loss_fusion=false"),
     ("step", "collcast step llama3-8b-8xh100 --method estimate --set training.cpu_offloading_num_layers=12"),
     ("plan", "collcast plan llama3-8b-8xh100 --pp 1 --recompute none --simulate 0 --set training.cpu_offloading_num_layers=12"),
     ("plan", "collcast plan llama3-8b-8xh100 --simulate 0 --overlay nccl-tests"),

@@ -268,26 +268,35 @@ TEST_CASE("a misspelt column or word of a table of settings is an error at its p
   CHECK(said("backend,system,max_runing,recv_interval\nsglang,,1,1\n")
             .find(":1:16: error: unknown column 'max_runing' of servers' settings\n    hint: did you mean "
                   "'max_running'?") != std::string::npos);
-  const std::string words =
-      said(settings_heading + "sglan,h200_smx,,fp9,,,,,1,,,,one\nvllm,b200_sxm,,fp8,,,,,1,,,,two\n");
-  for (const char* part : {":2:1: error: no server has the backend 'sglan'", "did you mean 'sglang'?",
-                           ":2:7: error: no server has the system 'h200_smx'", "did you mean 'h200_sxm'?",
-                           ":2:17: error: no server has the precision 'fp9'"})
-    CHECK(words.find(part) != std::string::npos);
-  CHECK(words.find(":3:") == std::string::npos);
-
-  // Models are those that are described, and those of rows; words of rows are right whatever they are.
   const auto folder = std::filesystem::temp_directory_path() / "collcast-server-settings";
   std::filesystem::create_directories(folder);
   const auto file = [&](const char* name, const std::string& text) {
     std::ofstream(folder / name) << text;
     return (folder / name).string();
   };
+  // Systems and backends are those of rows, which files beside lend; precisions those that servers compute in.
+  const std::string heading = "row_id,backend,model,system,isl,osl,tpot_ms\n";
+  const std::string shipped =
+      file("shipped.csv", heading + "a,sglang,own/model,h200_sxm,8,8,10\nb,new_backend,own/model,z300_sxm,8,8,10\n");
+  const std::string settings = file(
+      "settings.csv", settings_heading + "sglan,h200_smx,,fp9,,,,,1,,,,one\nnew_backend,z300_sxm,,fp8,,,,,1,,,,two\n");
+  const std::string own = file("own.csv", heading + "a,sglang,own/model,h200_sxm,8,8,10\n");
+  const std::string words = to_text(load_inference({own, settings}, {shipped}, {}).errors());
+  INFO(words);
+  for (const char* part : {":2:1: error: no server has the backend 'sglan'", "did you mean 'sglang'?",
+                           ":2:7: error: no server has the system 'h200_smx'", "did you mean 'h200_sxm'?",
+                           ":2:17: error: no server has the precision 'fp9'"})
+    CHECK(words.find(part) != std::string::npos);
+  CHECK(words.find("settings.csv:3:") == std::string::npos);
+  CHECK(to_text(load_inference({own, settings}, {}, {}).errors())
+            .find("settings.csv:3:13: error: no server has the system 'z300_sxm'") != std::string::npos);
+  CHECK(load_inference({own}, {shipped}, {}).value().rows.size() == 1);  // which are not scored
+
+  // Models are those that are described, and those of rows; words of rows are right whatever they are.
   const std::vector<std::string> more{
       file("models.csv", "model,config,precision,note\nown/model,llama3-8b,bf16,\n"),
       file("servers.csv", "backend,system,model,max_running\nmine,my_box,own/model|own/modle,4\n")};
-  const std::string rows =
-      file("rows.csv", "row_id,backend,model,system,isl,osl,tpot_ms\na,mine,own/model,my_box,8,8,10\n");
+  const std::string rows = file("rows.csv", heading + "a,mine,own/model,my_box,8,8,10\n");
   const std::string wrong = to_text(load_inference({rows}, more, {}).errors());
   CHECK(
       wrong.find("servers.csv:2:23: error: no server has the model 'own/modle'\n    hint: did you mean 'own/model'?") !=

@@ -211,3 +211,21 @@ TEST_CASE("how tokens get to their experts is what a recipe of the row's release
   const TrainingStep behind = sent("Megatron-Bridge 25.09", "deepseek-v3", "H100-SXM5-80GB", "fp8");
   CHECK_FALSE(behind.inputs.options.overlap_dp);
 }
+
+TEST_CASE("how inputs of products are kept is said where the precision makes it matter, as the step has it") {
+  const auto of = [](const char* framework, const char* precision) {
+    return step_by_recipe(dense_row(framework, "llama3-70b", "H100-SXM5-80GB", precision, 4));
+  };
+  const auto said = [](const TrainingStep& step) { return step.assumed.back(); };
+  using Catch::Matchers::Contains;
+  for (const char* framework : {"Megatron-Bridge 26.02", "Megatron-Core 0.8", "NeMo 24.09"}) {
+    CHECK_FALSE(of(framework, "fp8").inputs.options.save_original_input);
+    CHECK_THAT(said(of(framework, "fp8")), Contains(", inputs of products kept in fp8"));
+    CHECK_THAT(said(of(framework, "bf16")), !Contains("inputs of products"));
+  }
+  CHECK_THAT(said(of("Megatron-Bridge 26.02", "nvfp4")), Contains(", inputs of products kept in fp4"));
+  CHECK(of("TorchTitan", "fp8").inputs.options.save_original_input);
+  CHECK_THAT(said(of("TorchTitan", "fp8")), Contains(", inputs of products kept in 16 bit"));
+  CHECK_FALSE(of("TorchTitan", "bf16").inputs.options.save_original_input);
+  CHECK_THAT(said(of("TorchTitan", "bf16")), !Contains("inputs of products"));
+}

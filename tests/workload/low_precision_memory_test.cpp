@@ -3,6 +3,7 @@
 
 #include <random>
 
+#include "../support/dice.hpp"
 #include "collcast/workload/terms.hpp"
 #include "inputs.hpp"
 
@@ -57,6 +58,93 @@ TEST_CASE(
   const double taken = t.rows * m.experts.top_k;
   CHECK(t.expert_layer.cast.value() ==
         Approx(ranks + t.tokens * m.experts.shared_ffn + taken * (m.hidden + m.experts.ffn)));
+}
+
+TEST_CASE("an MLP beside attention: what both read of their one norm stays, what each reads of its own does not") {
+  for (const int norms : {0, 1, 2})
+    for (const bool experts : {false, true}) {
+      TransformerConfig model = experts ? small_experts() : small_model();
+      model.parallel_mlp.norms = norms;
+      const StepInputs in = step_in("fp8", model, layout(1, 1, 1));
+      const MemoryTerms t = terms(in);
+      const double h = in.model.hidden;
+      CAPTURE(norms, experts);
+      // The router reads the second norm of experts, too.
+      const double of_norms = t.rows * h * (norms == 1 ? 0 : experts ? 1 : 2);
+      const double behind =
+          experts ? t.rows * in.model.experts.top_k * (h + in.model.experts.ffn) : t.tokens * in.model.ffn;
+      CHECK((experts ? t.expert_layer : t.layer).cast.value() == Approx(of_norms + behind));
+    }
+}
+
+TEST_CASE(
+    "modules of experts, of latent attention and of the MLP computed once more: of each what it no longer keeps") {
+  const auto inputs_kept = [](TransformerConfig model, bool with_experts, RecomputeModules modules) {
+    StepInputs in = step_in("fp8", std::move(model), layout(1, 1, 1));
+    if (!modules.empty()) in.options.recompute = Recompute::selective;
+    in.options.recompute_modules = std::move(modules);
+    const ProductInputs of = product_inputs(in, kept_tensors(in, with_experts), with_experts);
+    CHECK((with_experts ? terms(in).expert_layer : terms(in).layer).cast.value() == Approx(of.total()));
+    return of;
+  };
+  using enum RecomputeModule;
+  const double T = 2 * 1024;  // tokens of a micro-batch, each to 2 of 8 experts
+  const double latent = T * (384 + 128), shared = T * 512, rows = T * 2 * 1024, activated = T * 2 * 1024;
+  const TransformerConfig v3 = small_deepseek();
+  CHECK(inputs_kept(v3, true, {}).total() == latent + shared + rows + activated);
+  CHECK(inputs_kept(v3, true, {moe}).total() == latent);
+  CHECK(inputs_kept(v3, true, {moe_act}).total() == latent + shared + rows);
+  CHECK(inputs_kept(v3, true, {shared_experts}).total() == latent + rows + activated);
+  CHECK(inputs_kept(v3, true, {moe_act, shared_experts}).total() == latent + rows);
+  // It brings back what the small ranks' products give, and keeps what they read.
+  CHECK(inputs_kept(v3, true, {mla_up_proj}).total() == latent + shared + rows + activated);
+  CHECK(inputs_kept(small_experts(), true, {moe}).total() == T * 1024);  // the first norm's output
+  CHECK(inputs_kept(small_experts(), true, {moe, layernorm}).total() == 0);
+  // What gate and up give goes into the activation function in 16 bit; what that gives is kept.
+  for (const RecomputeModules& modules : {RecomputeModules{gate_proj}, {up_proj}, {gate_proj, up_proj}})
+    CHECK(inputs_kept(small_model(), false, modules).total() == T * (2 * 1024 + 4096));
+}
+
+TEST_CASE("what is kept in fp8 is part of what is kept, and with more computed once more no more of it") {
+  test::Dice dice(29);
+  int tried = 0, less = 0;
+  for (int i = 0; i < 400; ++i) {
+    TransformerConfig model = dice.roll(3) == 0   ? small_deepseek()
+                              : dice.roll(2) == 0 ? small_experts()
+                                                  : small_model();
+    if (dice.roll(2) == 0) model.parallel_mlp.norms = dice.roll(3);
+    model.gated_mlp = dice.roll(3) > 0;
+    ParallelLayout l = layout(1 << dice.roll(2), 1, 2);
+    l.sequence_parallel = l.tp > 1 && dice.roll(2) == 0;
+    StepInputs in = step_in(dice.roll(2) == 0 ? "fp8" : "fp4", model, l);
+    in.gpu.peak["fp4"] = FlopRate(100e12);
+    in.kernels.gemm["fp4"] = {};
+    RecomputeModules modules;
+    for (const RecomputeModule one : recompute_modules())
+      if (dice.roll(6) == 0) modules.push_back(one);
+    in.options.recompute_modules = modules;
+    if (!modules.empty()) in.options.recompute = Recompute::selective;
+    if (!check_step(in, 8, {}).empty()) continue;
+    ++tried;
+    for (const bool experts : {false, true}) {
+      const MemoryTerms t = terms(in);
+      const ActivationTerms& kept = experts ? t.expert_layer : t.layer;
+      if (kept.total() == Volume{}) continue;  // the stage has no such layer
+      const ProductInputs of = product_inputs(in, kept_tensors(in, experts), experts);
+      const ProductInputs of_all = product_inputs(in, all_tensors(in, experts), experts);
+      const double w = t.weight_bytes;
+      CAPTURE(i, experts);
+      CHECK(w * of.norms <= kept.norms.value());
+      CHECK(w * of.latent <= kept.latent.value());
+      CHECK(w * of.mlp <= kept.mlp.value());
+      CHECK(w * (of.rows + of.experts) <= kept.experts.value());
+      CHECK(of.total() <= of_all.total());
+      CHECK(kept.cast.value() == Approx((w - t.operand_bytes) * of.total()));
+      less += of.total() < of_all.total() ? 1 : 0;
+    }
+  }
+  CHECK(tried > 100);
+  CHECK(less > 20);
 }
 
 TEST_CASE(

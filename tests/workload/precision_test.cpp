@@ -9,6 +9,7 @@
 using namespace collcast;
 using namespace collcast::test;
 using Catch::Matchers::Contains;
+using Catch::Matchers::VectorContains;
 
 namespace {
 
@@ -48,6 +49,42 @@ TEST_CASE("fp4 is of the products of layers, forward and both gradients, and of 
   CHECK(forecast_on_two(inputs_as_they_were).memory.peak() == of_bf16.memory.peak());
   REQUIRE(of_fp4.warnings.size() == of_fp8.warnings.size() + 1);
   CHECK_THAT(of_fp4.warnings.back(), Contains("those of forwards alone were measured"));
+}
+
+TEST_CASE("what only narrow products have is refused beside other precisions, with its place and theirs") {
+  Origins origins;
+  int line = 6;
+  for (const char* key : {"save_original_input", "num_layers_at_start_in_bf16", "precision"})
+    origins.set("training." + std::string(key), {"s.yaml", ++line, 3});
+  for (const char* precision : {"fp8", "fp4"}) {
+    StepInputs in = step_in(precision);
+    in.options.save_original_input = true;
+    CHECK(check_step(in, 16, origins).empty());
+    CHECK(forecast_on_two(in).warnings.size() == forecast_on_two(step_in(precision)).warnings.size());
+    in.options.bf16_first_layers = 1;
+    CHECK(check_step(in, 16, origins).empty());
+    CHECK_THAT(forecast_on_two(in).warnings,
+               VectorContains(std::string("training.save_original_input has no effect: with layers in bf16 all inputs "
+                                          "of products count as kept so")));
+  }
+  for (const char* precision : {"bf16", "fp16"}) {
+    StepInputs in = step_in(precision);
+    in.gpu.peak["fp16"] = FlopRate(100e12);
+    in.kernels.gemm["fp16"] = in.kernels.gemm.at("bf16");
+    in.kernels.attention["fp16"] = in.kernels.attention.at("bf16");
+    in.options.save_original_input = true;
+    in.options.bf16_first_layers = 1;
+    const Diagnostics found = check_step(in, 16, origins);
+    CAPTURE(to_text(found));
+    REQUIRE(found.size() == 2);
+    CHECK(found[0].where.line == 7);
+    CHECK_THAT(found[0].message, Contains(std::string("precision fp8 or fp4, this is ") + precision + " (s.yaml:9:3)"));
+    CHECK(found[0].hint == "leave it out, or use precision: fp8");
+    CHECK(found[1].where.line == 8);
+  }
+  StepInputs misspelt = step_in("fp9");
+  misspelt.options.save_original_input = true;
+  CHECK(check_step(misspelt, 16, origins).size() == 1);  // that there is no fp9
 }
 
 TEST_CASE("layers in bf16 at the ends: none is the precision's step, all are bf16's, each more is no shorter") {

@@ -11,6 +11,7 @@
 
 #include "collcast/base/units.hpp"
 #include "fit_machine.hpp"
+#include "left_out.hpp"
 
 namespace collcast {
 
@@ -19,8 +20,6 @@ namespace {
 /// A table whose network was set up otherwise counts that much for the one that is left out: matching messages in
 /// software (FI_CXI_RX_MATCH_MODE) takes Polaris' small sizes twice as long. Anything from 0.05 to 0.5 does as well.
 constexpr double weight_of_another_network = 0.2;
-
-using Variables = std::vector<std::pair<std::string, std::string>>;
 
 /// Of the variables that were set those of the network's software, whose effect no forecast follows.
 Variables of_network(const Variables& all) {
@@ -195,25 +194,13 @@ std::vector<Residuals> residuals_of(const std::vector<const PlacedTable*>& place
 
 bool is_over(const GoesOn& goes_on) { return goes_on && !goes_on(); }
 
-/// So many fits tell where tables are that a fit has not seen; of more tables several are left out together.
-constexpr std::size_t most_fits_of_unseen = 40;
-
-/// Which tables are left out at once: each alone, or, of many, as they come in turn; those of one setting of the
-/// network.
+/// Tables that a fit leaves out at once (left_out.hpp).
 std::vector<std::vector<const PlacedTable*>> left_out_together(const std::vector<const PlacedTable*>& places) {
-  std::map<Variables, std::vector<const PlacedTable*>> of_setting;
-  for (const PlacedTable* place : places) of_setting[of_network(place->table->facts.environment)].push_back(place);
+  std::vector<Variables> settings;
+  for (const PlacedTable* place : places) settings.push_back(of_network(place->table->facts.environment));
   std::vector<std::vector<const PlacedTable*>> out;
-  if (places.size() <= most_fits_of_unseen) {
-    for (const PlacedTable* place : places) out.push_back({place});
-    return out;
-  }
-  for (const auto& [setting, alike] : of_setting) {
-    const std::size_t begin = out.size();
-    const std::size_t turns = std::max<std::size_t>(1, most_fits_of_unseen * alike.size() / places.size());
-    out.resize(begin + turns);
-    for (std::size_t i = 0; i < alike.size(); ++i) out[begin + i % turns].push_back(alike[i]);
-  }
+  for (const std::vector<std::size_t>& group : collcast::left_out_together(settings))
+    for (auto& tables = out.emplace_back(); const std::size_t i : group) tables.push_back(places[i]);
   return out;
 }
 

@@ -136,6 +136,8 @@ struct Rejection {
   std::string reason;  ///< in words
   std::int64_t count = 0;
   ObjectionKind kind;  ///< of reason
+  /// Of a limit: the value of these layouts that comes nearest to it.
+  std::optional<GateResult> nearest = {};
 };
 
 /// Layouts of the best that could not be simulated, and keep their closed form.

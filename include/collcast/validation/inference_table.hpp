@@ -48,14 +48,15 @@ inline constexpr std::size_t most_inference_rows = 1'000'000;
 
 struct InferenceTables {
   std::vector<InferenceRow> rows;             ///< as read
+  std::vector<InferenceRow> beside;           ///< of files that lend their words alone: servers that there are, too
   std::map<std::string, ServedModel> models;  ///< by name
   std::vector<ServerSettings> servers;        ///< as read
   Diagnostics warnings;                       ///< unknown columns, files of a folder that hold something else
 };
 
 /// Files, and folders with every table in them by name; row_ids are unlike over all of them. Models and
-/// settings are those of all of `more` too, files that need not be there. `asked_by` is the place of a path that cannot
-/// be read. Every bad cell is an error at its place.
+/// settings are those of all of `more` too, files that need not be there; rows of these are beside. `asked_by` is the
+/// place of a path that cannot be read. Every bad cell is an error at its place.
 Result<InferenceTables> load_inference(const std::vector<std::string>& paths, const std::vector<std::string>& more,
                                        const Location& asked_by);
 /// One table of servers; `file` is for messages.

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "collcast/workload/config.hpp"
@@ -13,5 +14,9 @@ std::vector<std::string> serving_precisions();
 
 /// What the linear layers compute in: of int4, whose weights alone are small, bf16.
 std::string linear_precision(const TrainingOptions&);
+
+/// Whether the linear layers read elements of fewer bytes than are computed: those of fp8 and fp4. No precision has
+/// none.
+bool has_narrow_products(std::string_view precision);
 
 }  // namespace collcast

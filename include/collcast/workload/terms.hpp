@@ -80,6 +80,18 @@ struct KeptTensors {  ///< of one layer, which of its parts are kept until the b
 KeptTensors all_tensors(const StepInputs&, bool with_experts);
 KeptTensors kept_tensors(const StepInputs&, bool with_experts);
 
+/// Elements that products alone read of what a layer keeps for the gradients of their weights; fp8 and fp4 keep these
+/// as the products read them.
+struct ProductInputs {
+  double norms = 0;    ///< outputs of norms that one product alone reads
+  double latent = 0;   ///< what has been brought down to the small ranks, behind its norm
+  double mlp = 0;      ///< what the activation function of the MLP gives, or of the shared experts
+  double rows = 0;     ///< that came to the experts
+  double experts = 0;  ///< what their activation function gives
+  double total() const { return norms + latent + mlp + rows + experts; }
+};
+ProductInputs product_inputs(const StepInputs&, const KeptTensors&, bool with_experts);
+
 struct ActivationTerms {  ///< of one layer and micro-batch
   Volume norms{}, projections{}, mlp{}, core{};
   Volume latent{};    ///< latent attention: what has been brought down to the small ranks, before and after its norm

@@ -10,6 +10,7 @@
 
 #include "collcast/base/text.hpp"
 #include "collcast/validation/inference_table.hpp"
+#include "collcast/workload/precisions.hpp"
 #include "lines.hpp"
 #include "values.hpp"
 
@@ -61,21 +62,20 @@ void check_columns(const CsvFile& csv, Complaints& complaints) {
                      expected_one_of(name, known));
 }
 
-/// What the shipped tables have, and rows besides; of models what is described. Empty: nothing is known.
+/// What rows have, what is described of models, and what servers can compute in. Empty: nothing is known.
 std::vector<std::string> known_words(const std::string& column, const InferenceTables& tables) {
   std::vector<std::string> out;
-  if (column == "backend") out = {"sglang", "trtllm", "vllm"};
-  if (column == "system") out = {"b200_sxm", "b300_sxm", "gb200", "gb300", "h100_sxm", "h200_sxm"};
-  if (column == "precision") out = {"bf16", "fp16", "fp8", "fp4", "int4"};
+  if (column == "precision") out = serving_precisions();
   if (column == "model")
     for (const auto& [name, model] : tables.models) out.push_back(name);
-  for (const InferenceRow& row : tables.rows) {
-    const std::string& word = column == "backend"  ? row.backend
-                              : column == "system" ? row.system
-                              : column == "model"  ? row.model
-                                                   : row.precision;
-    if (!word.empty() && std::find(out.begin(), out.end(), word) == out.end()) out.push_back(word);
-  }
+  for (const std::vector<InferenceRow>* rows : {&tables.beside, &tables.rows})
+    for (const InferenceRow& row : *rows) {
+      const std::string& word = column == "backend"  ? row.backend
+                                : column == "system" ? row.system
+                                : column == "model"  ? row.model
+                                                     : row.precision;
+      if (!word.empty() && std::find(out.begin(), out.end(), word) == out.end()) out.push_back(word);
+    }
   return out;
 }
 

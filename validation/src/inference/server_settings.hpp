@@ -19,7 +19,8 @@ struct SettingWord {
 /// Every line behind the heading, and their words; every bad cell and unknown column is a complaint at its place.
 void read_settings(CsvFile&, std::vector<ServerSettings>&, std::vector<SettingWord>&, Complaints&);
 
-/// Words that no server has, which would leave their line without effect: neither one that is known nor of a row.
+/// Words that no server has, which would leave their line without effect: neither one that is described nor of a row,
+/// scored or beside.
 void check_words(const std::vector<SettingWord>&, const InferenceTables&, Complaints&);
 
 }  // namespace collcast

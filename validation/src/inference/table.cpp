@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
+#include <utility>
 #include <variant>
 
 #include "collcast/base/text.hpp"
@@ -221,6 +222,7 @@ Result<InferenceTables> load_inference(const std::vector<std::string>& paths, co
   std::error_code ignored;
   for (const std::string& file : more)
     if (fs::is_regular_file(file, ignored)) read_tables(file, asked_by, kind, complaints, out.warnings);
+  out.beside = std::exchange(out.rows, {});
   for (const std::string& path : paths) read_tables(path, asked_by, kind, complaints, out.warnings);
   check_row_ids(out.rows, complaints);
   check_words(words, out, complaints);

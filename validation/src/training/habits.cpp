@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "collcast/base/units.hpp"
+#include "collcast/workload/precisions.hpp"
 #include "gpu_name.hpp"
 #include "lines.hpp"
 
@@ -56,6 +57,8 @@ std::string habits_text(const TrainingRow& row, const StepInputs& in) {
   said.push_back(in.model.dropout > 0 ? fmt::format("dropout {}", in.model.dropout) : "no dropout");
   said.push_back(fmt::format("gradients of {} bytes", o.gradient_bytes));
   if (!o.fuse_accumulation) said.emplace_back("added up by kernels of their own");
+  if (has_narrow_products(o.precision))
+    said.push_back(fmt::format("inputs of products kept in {}", o.save_original_input ? "16 bit" : o.precision));
   if (!o.fuse_loss) said.emplace_back("the loss kernel by kernel");
   if (o.launch > Seconds{})
     said.push_back(fmt::format("{} between kernel launches, {} in backwards", format_seconds(o.launch),

@@ -40,6 +40,7 @@
 
 #include "collcast/topology/host_link.hpp"
 #include "collcast/validation/training.hpp"
+#include "collcast/workload/precisions.hpp"
 #include "collcast/workload/terms.hpp"
 #include "gpu_name.hpp"
 #include "lines.hpp"
@@ -338,7 +339,7 @@ class Reading {
     if (row_.source_id == "bloom-prequel") wait_for_each_launch(o);
     o.gradient_bytes = o.precision == "fp16" ? habits_.gradient_bytes_16 : habits_.gradient_bytes;
     o.fuse_accumulation = !adds_gradients_apart();
-    o.save_original_input = !habits_.keeps_casts;
+    o.save_original_input = has_narrow_products(o.precision) && !habits_.keeps_casts;
     o.fuse_loss =
         habits_.fuse_loss && !(lower(row_.framework).starts_with("torchtitan") && contains(row_.notes, "eager"));
     recompute();
