@@ -192,8 +192,9 @@ Section layer_section(const StepReport& report) {
   const Seconds forward = forward_full / speed, backward = backward_full / speed;
   const auto exposed = [](Seconds whole, Seconds compute) { return std::max(whole - compute, Seconds(0)); };
   const std::string slowed = slowed_text(*report.inputs, r.slowdown);
-  const std::string kinds =
-      exposed_kinds(r.layer) + (slowed.empty() ? "" : ", and what collectives beside them slow them by");
+  const std::string kinds = exposed_kinds(r.layer) +
+                            (slowed.empty() ? "" : ", and what collectives beside them slow them by") +
+                            waits_for_host(*report.inputs);
   out.terms.push_back(
       {"forward", "kernels" + over + " + exposed " + kinds,
        fmt::format("{} + {}", at_speed(forward_full, speed), format_seconds(exposed(r.layer.forward, forward))),

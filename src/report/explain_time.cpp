@@ -94,6 +94,15 @@ Section collectives_section(const StepReport& report, std::string title, const s
   return out;
 }
 
+std::string waits_for_host(const StepInputs& in) {
+  const bool launches = in.options.launch > Seconds{} || in.options.launch_backward.value_or(Seconds{}) > Seconds{};
+  const bool copies = in.options.cpu_offloading_num_layers > 0;
+  if (!launches && !copies) return {};
+  return fmt::format(", and what they wait for {}", launches && copies ? "their launches and the copies"
+                                                    : launches         ? "their launches"
+                                                                       : "the copies");
+}
+
 namespace {
 
 /// Of the rank that the parts are of: with faults not all ranks of the stage take the same.
@@ -107,16 +116,6 @@ std::string rank_text(const StepReport& report) {
   const RankClassTimes& one = report.faults->classes[report.faults->slowest];
   return fmt::format("rank {}", one.first.value()) +
          (one.ranks > 1 ? fmt::format(" and {} like it", one.ranks - 1) : "");
-}
-
-/// What a pass waits for beside its kernels.
-std::string waits_for_host(const StepInputs& in) {
-  const bool launches = in.options.launch > Seconds{} || in.options.launch_backward.value_or(Seconds{}) > Seconds{};
-  const bool copies = in.options.cpu_offloading_num_layers > 0;
-  if (!launches && !copies) return {};
-  return fmt::format(", and what they wait for {}", launches && copies ? "their launches and the copies"
-                                                    : launches         ? "their launches"
-                                                                       : "the copies");
 }
 
 Term copies_term(const StepInputs& in) {
