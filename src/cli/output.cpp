@@ -153,7 +153,11 @@ Result<std::optional<StagedFile>> stage(const OutputFile& file, Unfinished& unfi
   const std::string temporary = fmt::format("{}.{}.tmp", place, ::getpid());
   unfinished.add(temporary);
   File out(temporary, O_WRONLY | O_CREAT | O_EXCL, 0666);
-  if (!out.is_open()) return cannot_write(file.path, errno);
+  if (!out.is_open()) {
+    const int reason = errno;
+    unfinished.drop_last();  // another's, if there is one of that name
+    return cannot_write(file.path, reason);
+  }
   StagedFile staged(place, temporary);
   if (exists) out.set_mode(there.st_mode & 07777);
   if (!out.write_and_close(file.content)) return cannot_write(file.path, errno);

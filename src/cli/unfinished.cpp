@@ -49,6 +49,10 @@ void Unfinished::add(const std::string& file) {
   count = at + 1;
 }
 
+void Unfinished::drop_last() {
+  if (count > 0) count = count - 1;
+}
+
 void Unfinished::remove_all() {
   const std::size_t files = count;
   for (std::size_t i = 0; i < files; ++i) ::unlink(names[i].data());

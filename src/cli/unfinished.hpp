@@ -20,6 +20,8 @@ class Unfinished {
 
   /// From now on until the end; by then it is in its place or gone. Of more than 64 the rest would stay.
   void add(const std::string& file);
+  /// The one that was added last is not ours.
+  void drop_last();
 
   /// As a handler may call it: removes them. Who ends the process in a handler of its own does so before.
   static void remove_all();

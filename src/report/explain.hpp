@@ -27,11 +27,14 @@ Section kernels_section(const StepInputs&, std::string title, const std::vector<
 /// `when`: "step", what they are counted in.
 Section collectives_section(const StepReport&, std::string title, const std::string& when,
                             const std::vector<CollectiveCost>&);
-/// ", and what they wait for the copies": what a pass has beside its kernels, if anything.
-std::string waits_for_host(const StepInputs&);
 Section stage_section(const StepReport&);
 Section closed_form_section(const StepReport&);
 Section step_section(const StepReport&);
+
+// --- waits for the host: explain_host.cpp ---
+/// ", and 3.2 ms that they wait for the copies": of what is listed before; empty where that is nothing.
+std::string waits_for_host(const StepInputs&, Seconds waits);
+Term copies_term(const StepInputs&);
 
 // --- gradients and gathered weights: explain_exchange.cpp ---
 Term gradients_term(const GradientTerms&);

@@ -192,15 +192,15 @@ Section layer_section(const StepReport& report) {
   const Seconds forward = forward_full / speed, backward = backward_full / speed;
   const auto exposed = [](Seconds whole, Seconds compute) { return std::max(whole - compute, Seconds(0)); };
   const std::string slowed = slowed_text(*report.inputs, r.slowdown);
-  const std::string kinds = exposed_kinds(r.layer) +
-                            (slowed.empty() ? "" : ", and what collectives beside them slow them by") +
-                            waits_for_host(*report.inputs);
+  const std::string kinds =
+      exposed_kinds(r.layer) + (slowed.empty() ? "" : ", and what collectives beside them slow them by");
+  const auto beside = [&](Seconds waits) { return " + exposed " + kinds + waits_for_host(*report.inputs, waits); };
   out.terms.push_back(
-      {"forward", "kernels" + over + " + exposed " + kinds,
+      {"forward", "kernels" + over + beside(r.layer.forward_waits),
        fmt::format("{} + {}", at_speed(forward_full, speed), format_seconds(exposed(r.layer.forward, forward))),
        r.layer.forward.count(), "s", ""});
   out.terms.push_back(
-      {"backward", "kernels with recomputation" + over + " + exposed " + kinds,
+      {"backward", "kernels with recomputation" + over + beside(r.layer.backward_waits),
        fmt::format("{} + {}", at_speed(backward_full, speed), format_seconds(exposed(r.layer.backward, backward))),
        r.layer.backward.count(), "s", slowed});
   return out;

@@ -94,15 +94,6 @@ Section collectives_section(const StepReport& report, std::string title, const s
   return out;
 }
 
-std::string waits_for_host(const StepInputs& in) {
-  const bool launches = in.options.launch > Seconds{} || in.options.launch_backward.value_or(Seconds{}) > Seconds{};
-  const bool copies = in.options.cpu_offloading_num_layers > 0;
-  if (!launches && !copies) return {};
-  return fmt::format(", and what they wait for {}", launches && copies ? "their launches and the copies"
-                                                    : launches         ? "their launches"
-                                                                       : "the copies");
-}
-
 namespace {
 
 /// Of the rank that the parts are of: with faults not all ranks of the stage take the same.
@@ -116,18 +107,6 @@ std::string rank_text(const StepReport& report) {
   const RankClassTimes& one = report.faults->classes[report.faults->slowest];
   return fmt::format("rank {}", one.first.value()) +
          (one.ranks > 1 ? fmt::format(" and {} like it", one.ranks - 1) : "");
-}
-
-Term copies_term(const StepInputs& in) {
-  const OffloadingTerms of = offloading_terms(in);
-  return {
-      "copies of a micro-batch, each way",
-      "activations of the offloaded layers / (rate of the way to the host x host_copies)",
-      fmt::format("{} of {} layers / ({} x {})", format_bytes(of.copied), of.layers,
-                  format_bandwidth(in.host_bandwidth), in.kernels.host_copies),
-      of.each_way().count(),
-      "s",
-      fmt::format("beside the layers: a pass of each takes at least 1/{} of it, and of the pass itself", of.of_layers)};
 }
 
 }  // namespace
@@ -152,7 +131,7 @@ Section stage_section(const StepReport& report) {
                             : "all ranks do the same; the step's parts are those of the first",
                         Paragraph::Tone::plain});
   std::vector<std::string> names, compute, tp, cp, ep;
-  Seconds compute_sum{}, tp_sum{}, cp_sum{}, ep_sum{};
+  Seconds compute_sum{}, tp_sum{}, cp_sum{}, ep_sum{}, waits{};
   for (const StageTerms::Unit& unit : stage.units) {
     names.push_back(unit.count > 1 ? fmt::format("{} x {}", plural(unit.name), unit.name) : unit.name);
     const std::string count = unit.count > 1 ? fmt::format("{} x ", unit.count) : "";
@@ -163,6 +142,7 @@ Section stage_section(const StepReport& report) {
     cp_sum += unit.count * unit.cp;
     ep_sum += unit.count * unit.ep;
     compute_sum += unit.count * unit.compute;
+    waits += unit.count * unit.waits;
     tp_sum += unit.count * unit.tp;
   }
   const bool equal = in.model.layers % in.layout.pp == 0, twice = in.layout.twins() > 1;
@@ -172,7 +152,7 @@ Section stage_section(const StepReport& report) {
        equal ? fmt::format("{}{} / {}", twice ? "2 x " : "", in.model.layers, in.layout.pp) : fmt::format("{}", layers),
        layers, "", ""});
   out.terms.push_back({"compute of a micro-batch", joined(names), joined(compute), compute_sum.count(), "s",
-                       fmt::format("kernels forward and backward, with recomputation{}", waits_for_host(in))});
+                       fmt::format("kernels forward and backward, with recomputation{}", waits_for_host(in, waits))});
   if (in.options.cpu_offloading_num_layers > 0) out.terms.push_back(copies_term(in));
   out.terms.push_back({"TP of a micro-batch", joined(names), joined(tp), tp_sum.count(), "s",
                        in.options.overlap_tp == TpOverlap::none

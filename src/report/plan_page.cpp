@@ -235,8 +235,14 @@ void add_rejected(Page& out, const PlanResult& r) {
   Table rejected{"rejected", {{"layouts", "", Align::right}, {"reason", "", Align::left}}, {}};
   for (const Rejection& rejection : r.rejected) {
     std::string reason = rejection.reason;
-    if (const auto& by = rejection.nearest)
-      reason += fmt::format("; the nearest is at {}", value_text(by->value, unit_of(by->gate.figure)));
+    if (const auto& by = rejection.nearest) {
+      const Unit unit = unit_of(by->gate.figure);
+      const std::string value = value_text(by->value, unit);
+      const double beyond = std::abs(by->value / by->gate.limit - 1);
+      reason += value == value_text(by->gate.limit, unit)
+                    ? fmt::format("; the nearest is {:.1g}% beyond it", 100 * beyond)
+                    : "; the nearest is at " + value;
+    }
     rejected.rows.push_back({fmt::format("{}", rejection.count), std::move(reason)});
   }
   if (!rejected.rows.empty()) out.blocks.push_back(std::move(rejected));

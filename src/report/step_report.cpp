@@ -215,21 +215,20 @@ std::string slowdown_text(const StepResult& r) {
       format_seconds(s.total()), percent_of(s.total().count(), r.step.count()), s.rate, parts);
 }
 
-/// What goes to the host's memory beside the computing, and which pass is longer for it; empty: nothing.
-std::string offloading_text(const StepInputs& in, const LayerTimes& layer) {
+/// What goes to the host's memory beside the computing, and how long passes wait for it; empty: nothing.
+std::string offloading_text(const StepInputs& in, const StepResult& r) {
   const OffloadingTerms of = offloading_terms(in);
   if (of.layers == 0) return {};
   std::string text = fmt::format(
-      "activations of {} layers go to the host's memory in the forward, and come back in the "
-      "backward: {} of a micro-batch, {} each way",
+      "activations of {} layers go to the host's memory in the forward, and come back in the backward: {} of a "
+      "micro-batch, {} each way",
       of.layers, format_bytes(of.copied), format_seconds(of.each_way()));
-  const auto waits = [&](Seconds pass) { return of.of_layers * pass - of.each_way() < pass * (1 - 1e-6); };
-  const bool forward = waits(layer.forward), backward = waits(layer.backward);
-  if (!forward && !backward) return text + "; no pass waits for them";
-  return fmt::format("{}; {} for them", text,
-                     forward && backward ? "both passes wait"
-                     : forward           ? "the forward waits"
-                                         : "the backward waits");
+  Seconds waits{};
+  for (const StageTerms::Unit& unit : r.stage.units) waits += r.micro_batches * unit.count * unit.waits;
+  if (!(waits > 1e-9 * r.step)) return text + "; no pass waits for them";
+  return fmt::format("{}; of compute {} ({} of the step) are waits for them{}", text, format_seconds(waits),
+                     percent_of(waits.count(), r.step.count()),
+                     in.options.launch > Seconds{} ? " and for launches" : "");
 }
 
 /// "84.2% compute, 15.8% TP": the larger first, without those that would read 0.0%.
@@ -345,7 +344,7 @@ Page page(const StepReport& report) {
   out.blocks.push_back(breakdown_table(report));
   if (std::string slowed = slowdown_text(r); !slowed.empty())
     out.blocks.push_back(Paragraph{std::move(slowed), Paragraph::Tone::note});
-  if (std::string moved = report.inputs ? offloading_text(*report.inputs, r.layer) : std::string(); !moved.empty())
+  if (std::string moved = report.inputs ? offloading_text(*report.inputs, r) : std::string(); !moved.empty())
     out.blocks.push_back(Paragraph{std::move(moved), Paragraph::Tone::note});
   if (report.unfolded) out.blocks.push_back(unfolded_table(*report.unfolded, r));
   if (!r.collectives.empty()) out.blocks.push_back(communication_table(report));

@@ -138,12 +138,13 @@ StageTerms stage_terms(const StagePlan& stage, int number) {
     }
     works.push_back(unit.work);
     const UnitWork& work = stage.work(unit);
-    terms.units.push_back({name_of(unit), 1, {}, {}, {}, {}});
+    terms.units.push_back({name_of(unit), 1, {}, {}, {}, {}, {}});
     StageTerms::Unit& of = terms.units.back();
     of.compute = work.sum_of([](const Stretch& s) { return s.computes() ? s.time : Seconds{}; });
     of.tp = work.sum_of([](const Stretch& s) { return s.exposed(Category::tp); });
     of.cp = work.sum_of([](const Stretch& s) { return s.exposed_cp(); });
     of.ep = work.sum_of([](const Stretch& s) { return s.exposed_ep(); });
+    of.waits = work.sum_of([](const Stretch& s) { return s.waits_for_host() ? s.time : Seconds{}; });
   }
   return terms;
 }
@@ -152,19 +153,24 @@ LayerTimes layer_times(const StagePlan& stage) {
   const Unit* layer = shown_layer(stage);
   check(layer != nullptr, "a stage with a layer");
   const UnitWork& work = stage.work(*layer);
-  LayerTimes t{work.forward_time(), work.backward_time() + work.weights_time(), {}, {}, {}, {}, {}, {}};
+  LayerTimes t{work.forward_time(), work.backward_time() + work.weights_time(), {}, {}, {}, {}, {}, {}, {}, {}};
   t.tp_comm = work.sum_of([](const Stretch& s) { return s.spent(Category::tp); });
   t.tp_exposed = work.sum_of([](const Stretch& s) { return s.exposed(Category::tp); });
   t.cp_comm = work.sum_of([](const Stretch& s) { return s.spent(Category::cp); });
   t.cp_exposed = work.sum_of([](const Stretch& s) { return s.exposed_cp(); });
   t.ep_comm = work.sum_of([](const Stretch& s) { return s.spent(Category::ep); });
   t.ep_exposed = work.sum_of([](const Stretch& s) { return s.exposed_ep(); });
+  for (const Stretch& s : work.in_detail().forward)
+    if (s.waits_for_host()) t.forward_waits += s.time;
+  t.backward_waits =
+      work.sum_of([](const Stretch& s) { return s.waits_for_host() ? s.time : Seconds{}; }) - t.forward_waits;
   return t;
 }
 
 double compute_to_communication(const LayerTimes& layer) {
   const Seconds waits = layer.tp_comm + layer.cp_exposed + layer.ep_exposed;
-  const Seconds kernels = layer.forward + layer.backward - layer.tp_exposed - layer.cp_exposed - layer.ep_exposed;
+  const Seconds kernels = layer.forward + layer.backward - layer.tp_exposed - layer.cp_exposed - layer.ep_exposed -
+                          layer.forward_waits - layer.backward_waits;
   return waits > Seconds{} ? kernels / waits : 0;
 }
 

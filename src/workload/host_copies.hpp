@@ -14,8 +14,9 @@
 // Sources: transformer_engine/pytorch/cpu_offload.py of github.com/NVIDIA/TransformerEngine
 // (AsyncDoubleBufferGroupOffloadHandler: layer_window_map); megatron/core/transformer/transformer_config.py (no
 // pipeline, no recomputation, fewer than all layers). Measured: steps of Llama 3 8B and GPT-3 5B on an H100
-// (docs/steps.md, "Activations in the host's memory"). Left out: what copies take of the GPU's memory bandwidth, the
-// host's, which several GPUs share, and weights that are not in use (cpu_offloading_weights).
+// (docs/steps.md, "Activations in the host's memory"). Left out: layers of several kinds, of which the short ones are
+// taken to wait where a window over several would hide it; what copies take of the GPU's memory bandwidth; the host's,
+// which several GPUs share; weights that are not in use (cpu_offloading_weights).
 #pragma once
 
 #include "workload/segments.hpp"

@@ -34,7 +34,7 @@ struct Uses {
 /// Of the stretch that ends a pass whose kernels are over before the CPU has launched them, or before the copies to its
 /// memory or from there are as far as they have to be.
 inline constexpr const char* launch_wait_name = "wait for launches";
-inline constexpr const char* copy_wait_name = "wait for copies to the host";
+inline constexpr const char* copy_wait_name = "wait for copies";
 
 /// forward, backward and recompute run on the compute stream, tp, cp and ep on the group's.
 struct Stretch {
@@ -46,7 +46,7 @@ struct Stretch {
   Uses uses = {};    ///< of `time` where that is communication, else of `beside`; none where an exchange is spread out
   double rate = 1;   ///< of its kernels while a collective runs beside them (slowdown.hpp)
   Seconds slowed{};  ///< of `time`: by what it is longer for what runs beside it
-  Seconds spared{};  ///< of a wait for launches: by what it is shorter, as slower ranks hold the pass up
+  Seconds spared{};  ///< of a wait for the host: by what it is shorter, as slower ranks hold the pass up
   bool waits_for_host() const { return name == launch_wait_name || name == copy_wait_name; }
   bool computes() const { return category != Category::tp && category != Category::cp && category != Category::ep; }
   Seconds length() const { return std::max(time, beside); }

@@ -20,8 +20,8 @@ struct Exchanged {
   int to = -1;          ///< of a message: the stage that gets it
 };
 
-/// The end of a pass whose kernels are over before the host has launched them. A run of classes (run_periods) waits
-/// until the launches are over, whatever has held the pass up.
+/// The end of a pass whose kernels are over before the host has launched them, or before the copies beside it are. A
+/// run of classes (run_periods) waits until these are over, whatever has held the pass up.
 struct LaunchWait {
   OpId op;
   OpId pass;               ///< its first operation

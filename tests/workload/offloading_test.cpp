@@ -134,11 +134,17 @@ TEST_CASE("the timeline says of offloaded steps what the closed form says") {
 }
 
 TEST_CASE("what offloading does not go with is said, each with its place and what would") {
-  const auto said = [](auto change) {
+  Origins origins;
+  const Location here{"step.yaml", 7, 30};
+  origins.set("training.cpu_offloading_num_layers", here);
+  const auto said = [&](auto change) {
     StepInputs in = offloading(1, 1, 2);
     change(in);
     std::string text;
-    for (const Diagnostic& d : check_step(in, 64, {})) text += d.message + "; " + d.hint + "\n";
+    for (const Diagnostic& d : check_step(in, 64, origins)) {
+      text += d.message + "; " + d.hint + "\n";
+      CHECK(to_text(d.where) == to_text(here));
+    }
     return text;
   };
   using Catch::Matchers::Contains;
@@ -150,4 +156,19 @@ TEST_CASE("what offloading does not go with is said, each with its place and wha
              Contains("recompute is full") && Contains("recompute: none"));
   CHECK_THAT(said([](StepInputs& in) { in.host_bandwidth = Bandwidth{}; }), Contains("no way from each GPU to a CPU"));
   CHECK_THAT(said([](StepInputs& in) { in.layout.schedule = PipelineSchedule::zb_h1; }), Contains("schedule is zb-h1"));
+}
+
+TEST_CASE("waits are of computing, and no part of what a layer computes for what it sends") {
+  const StepInputs in = offloading(2, 1, 5, 2);
+  StepInputs without = in;
+  without.options.cpu_offloading_num_layers = 0;
+  const StepResult r = forecast_on_two(in), plain = forecast_on_two(without);
+  CHECK(r.layer.forward_waits > Seconds{});
+  CHECK((r.layer.forward - r.layer.forward_waits).count() == Approx(plain.layer.forward.count()));
+  CHECK((r.layer.backward - r.layer.backward_waits).count() == Approx(plain.layer.backward.count()));
+  CHECK(r.compute_to_communication == Approx(plain.compute_to_communication));
+  Seconds waits{};
+  for (const StageTerms::Unit& unit : r.stage.units) waits += r.micro_batches * unit.count * unit.waits;
+  CHECK(waits.count() == Approx((r.breakdown.compute - plain.breakdown.compute).count()));
+  CHECK(plain.layer.forward_waits + plain.layer.backward_waits == Seconds{});
 }

@@ -90,7 +90,7 @@ struct Spend {
   /// Of one that is slowed: so many instructions of another stream run beside it, and it is late by what it lasts
   /// longer than these only. No instructions: all of it.
   std::uint32_t beside = 0, instructions = 0;
-  bool waits_for_launches = false;
+  bool waits_for_launches = false;  ///< or for copies of activations: what ends so long after a pass began
 };
 struct TakePart {
   std::uint32_t collective = 0;

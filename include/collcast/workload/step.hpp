@@ -99,6 +99,7 @@ struct LayerTimes {    ///< one layer, one micro-batch; with experts if the stag
   Seconds cp_exposed{};
   Seconds ep_comm{};  ///< all exchanges of experts, forward and backward
   Seconds ep_exposed{};
+  Seconds forward_waits{}, backward_waits{};  ///< of forward and backward: for launches, and for copies of activations
 };
 
 struct Breakdown {  ///< of the step on its slowest stage; the terms sum to the step
@@ -152,6 +153,7 @@ struct StageTerms {  ///< of the stage with the most work, of which the layer, t
     Seconds compute{}, tp{};  ///< of one, for one micro-batch: forward, backward and recomputation
     Seconds cp{};             ///< of that exposed
     Seconds ep{};             ///< the same
+    Seconds waits{};          ///< of compute: for the host's launches, and for copies of activations
   };
   std::vector<Unit> units;
   std::vector<Operation> optimizer;
