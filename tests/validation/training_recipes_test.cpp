@@ -143,25 +143,25 @@ TEST_CASE("steps measured with activations on the host are as much longer as for
   struct Run {
     double measured = 0, forecast = 0, measured_bytes = 0, forecast_bytes = 0;
   };
-  std::map<std::string, Run> plain;  // by model and tokens
+  std::map<std::string, Run> plain;  // by GPU, model and tokens
   std::vector<std::pair<std::string, Run>> offloaded;
   for (const TrainingDeviation& row : report.rows) {
     const auto of = std::ranges::find(tables->rows, row.row_id, &TrainingRow::row_id);
     REQUIRE(of != tables->rows.end());
     const Run run{row.measured->count(), row.predicted.count(), static_cast<double>(row.measured_memory->value()),
                   static_cast<double>(row.memory.use.allocated().value())};
-    const std::string job = of->model_id + " " + std::to_string(*of->seq);
+    const std::string job = of->gpu + " " + of->model_id + " " + std::to_string(*of->seq);
     if (of->notes.find("on the host") == std::string::npos)
       plain[job] = run;
     else
       offloaded.emplace_back(job, run);
   }
-  REQUIRE(plain.size() == 3);
-  REQUIRE(offloaded.size() == 5);
+  REQUIRE(plain.size() == 4);
+  REQUIRE(offloaded.size() == 7);
   for (const auto& [job, run] : offloaded) {
     const Run& without = plain.at(job);
     INFO(job);
-    CHECK(run.forecast / without.forecast == Approx(run.measured / without.measured).epsilon(0.05));
+    CHECK(run.forecast / without.forecast == Approx(run.measured / without.measured).epsilon(0.1));
     CHECK(without.forecast_bytes - run.forecast_bytes ==
           Approx(without.measured_bytes - run.measured_bytes).epsilon(0.01));
   }
