@@ -20,9 +20,9 @@ Term copies_term(const StepInputs& in) {
   const OffloadingTerms of = offloading_terms(in);
   return {
       "copies of a micro-batch, each way",
-      "activations of the offloaded layers / (rate of the way to the host x host_copies)",
-      fmt::format("{} of {} layers / ({} x {})", format_bytes(of.copied), of.layers,
-                  format_bandwidth(in.host_bandwidth), in.kernels.host_copies),
+      fmt::format("activations of the first {} layers / (rate of the way to the host x host_copies)", of.layers),
+      fmt::format("{} / ({} x {})", format_bytes(of.copied), format_bandwidth(in.host_bandwidth),
+                  in.kernels.host_copies),
       of.each_way().count(),
       "s",
       fmt::format("beside the layers: a pass of each takes at least 1/{} of it, and of the pass itself", of.of_layers)};

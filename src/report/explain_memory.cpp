@@ -501,11 +501,11 @@ Section items_section(const StepInputs& in, const MemoryTerms& terms, const Memo
     out.terms.push_back(in_flight_term(in, terms));
     out.terms.push_back(activations_term(in, terms, use));
     if (use.on_host > Bytes(0))
-      out.terms.push_back(
-          {"activations on the host", "in flight x what the first layers keep (cpu_offloading_num_layers)",
-           fmt::format("{} x {} of {} layers", terms.in_flight, format_bytes(terms.on_host() / terms.in_flight),
-                       in.options.cpu_offloading_num_layers),
-           static_cast<double>(use.on_host.value()), "B", "no part of what the GPU holds"});
+      out.terms.push_back({"activations on the host",
+                           fmt::format("in flight x what the first {} layers keep (cpu_offloading_num_layers)",
+                                       in.options.cpu_offloading_num_layers),
+                           fmt::format("{} x {}", terms.in_flight, format_bytes(terms.on_host() / terms.in_flight)),
+                           static_cast<double>(use.on_host.value()), "B", "no part of what the GPU holds"});
   }
   add_buffers(out, in, terms, use);
   add_gradient_copies(out, terms, use);
