@@ -62,6 +62,11 @@ Result<std::vector<Setting>> to_settings(const std::vector<Override>&);
 Scenario read_scenario(Reader&, const Node& tree, const std::string& file, const ScenarioOptions&,
                        const std::vector<Setting>& machine);
 /// Sections of a scenario.
+/// A file that a scenario names: beside the scenario, or in a folder of the search path. Puts where it was into `name`.
+Result<std::string> read_named(std::string& name, const Location& where, const std::string& folder,
+                               const std::vector<std::string>& scenarios);
+/// " (place)" of a value that another one does not fit.
+std::string seen_at(const Reader&, const std::string& path);
 TransformerConfig read_model(Reader&, const Node&, const std::string& folder,
                              const std::vector<std::string>& scenarios);
 /// `serves`: of inference, which has no degrees and orders that only training has.

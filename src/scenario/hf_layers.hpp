@@ -1,0 +1,20 @@
+// What sets some layers of a Hugging Face config.json apart from others.
+#pragma once
+
+#include "collcast/workload/config.hpp"
+#include "scenario/reader.hpp"
+
+namespace collcast::input {
+
+/// Which layers of an architecture see the last `sliding_window` tokens only, as transformers' configurations say where
+/// the file has no `layer_types`.
+struct Windows {
+  int tokens = 0;      ///< where the file leaves them out; a null says that there are none
+  int full_every = 0;  ///< of so many layers the last sees all tokens; 0: none does
+  bool asked = false;  ///< only with `use_sliding_window`, and from layer `max_window_layers` on (Qwen)
+  bool any = false;    ///< the architecture may have windows
+};
+/// Sliding windows, where the architecture has them.
+void read_windows(Reader&, Object&, const Windows&, TransformerConfig&);
+
+}  // namespace collcast::input

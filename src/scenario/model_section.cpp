@@ -1,0 +1,185 @@
+// The `model` section of a scenario: a config.json, dimensions in its place or besides, and parts that only some models
+// have. What does not fit the layout or the machine is check_step's question.
+#include <fmt/format.h>
+
+#include "scenario/files.hpp"
+#include "scenario/parse.hpp"
+
+namespace collcast::input {
+
+Result<std::string> read_named(std::string& name, const Location& where, const std::string& folder,
+                               const std::vector<std::string>& scenarios) {
+  std::string file = beside(folder, name);
+  Result<std::string> text = read_file(file, where);
+  for (std::size_t i = 0; !text && i < scenarios.size(); ++i) {
+    const std::string other = beside(scenarios[i], name);
+    Result<std::string> found = read_file(other, where);
+    if (!found) continue;
+    file = other;
+    text = std::move(found);
+  }
+  name = file;
+  return text;
+}
+
+std::string seen_at(const Reader& reader, const std::string& path) {
+  return reader.origins().knows(path) ? fmt::format(" ({})", to_text(reader.origins().of(path))) : std::string();
+}
+
+namespace {
+
+Result<TransformerConfig> load_config(std::string name, const Location& where, const std::string& folder,
+                                      const std::vector<std::string>& scenarios, Origins& origins,
+                                      Diagnostics& warnings) {
+  const Result<std::string> text = read_named(name, where, folder, scenarios);
+  if (!text) return text.errors();
+  return read_hf_config(*text, name, origins, warnings);
+}
+
+/// Head sizes that follow from the others unless they were given.
+void complete_model(Reader& reader, const Object& o, TransformerConfig& m, const TransformerConfig& base) {
+  const Origins& origins = reader.origins();
+  if (m.latent.kv_rank > 0) return;
+  if (!origins.good("model.heads") || !origins.good("model.kv_heads") || m.heads < 1) return;
+  const bool reshaped = o.has("hidden") || o.has("heads");
+  if (!o.has("kv_heads") && (base.kv_heads == 0 || base.kv_heads == base.heads)) m.kv_heads = m.heads;
+  if (!o.has("head_dim") && (base.head_dim == 0 || reshaped) && origins.good("model.hidden")) {
+    if (m.hidden % m.heads != 0) {
+      reader.error({origins.of("model.hidden"),
+                    fmt::format("model.hidden {} is not a multiple of model.heads {}{}", m.hidden, m.heads,
+                                seen_at(reader, "model.heads")),
+                    "correct one of them, or give model.head_dim"});
+      reader.spoil("model.head_dim");
+    }
+    m.head_dim = m.hidden / m.heads;
+  }
+  if (m.heads % m.kv_heads != 0) {
+    reader.error({origins.of("model.kv_heads"),
+                  fmt::format("model.kv_heads {} does not divide model.heads {}{}", m.kv_heads, m.heads,
+                              seen_at(reader, "model.heads")),
+                  "each key and value head serves the same number of heads"});
+    reader.spoil("model.kv_heads");
+  }
+}
+
+/// A part of the model that is either described or not there: whether it is begun here.
+enum class Part { given, begun };
+Part part_of(const Object& model, const char* key, bool known) {
+  return model.has(key) && !known ? Part::begun : Part::given;
+}
+
+/// A key that a part cannot be without.
+template <class T, class As>
+void figure(Object& o, Part part, const char* key, T& out, const As& as) {
+  if (part == Part::begun)
+    o.required(key, out, as);
+  else
+    o.optional(key, out, as);
+}
+
+void read_experts(Reader& reader, const Node& node, Part part, Experts& e) {
+  Object o(reader, node, "model.experts");
+  figure(o, part, "count", e.count, AsCount{});
+  figure(o, part, "top_k", e.top_k, AsCount{});
+  figure(o, part, "ffn", e.ffn, AsCount{});
+  o.optional("shared_ffn", e.shared_ffn, AsCount{0, max_count});
+  o.optional("shared_gate", e.shared_gate, AsTruth{});
+  o.optional("dense_layers", e.dense_layers, AsCount{0, max_count});
+  o.optional("every", e.every, AsCount{});
+  o.optional("groups", e.groups, AsCount{});
+  o.optional("group_top_k", e.group_top_k, AsCount{});
+  o.finish();
+}
+
+void read_latent(Reader& reader, const Node& node, Part part, LatentAttention& a) {
+  Object o(reader, node, "model.mla");
+  o.optional("q_rank", a.q_rank, AsCount{0, max_count});
+  figure(o, part, "kv_rank", a.kv_rank, AsCount{});
+  figure(o, part, "nope", a.nope, AsCount{});
+  figure(o, part, "rope", a.rope, AsCount{});
+  figure(o, part, "value", a.value, AsCount{});
+  o.finish();
+}
+
+void read_window(Reader& reader, const Node& node, Part part, int layers, SlidingWindow& w) {
+  Object o(reader, node, "model.window");
+  figure(o, part, "tokens", w.tokens, AsCount{0, max_count});
+  o.optional("full_every", w.full_every, AsCount{0, max_count});
+  o.optional("full_first", w.full_first, AsCount{0, max_count});
+  const bool at = o.optional("full_at", w.full_at, AsList<AsCount, int>{{0, max_count}});
+  o.finish();
+  if (!at || !reader.good("model.layers")) return;
+  for (std::size_t i = 0; i < w.full_at.size(); ++i)
+    if (w.full_at[i] >= layers) {
+      reader.error({node.find("full_at")->items[i].at.location(),
+                    fmt::format("model.window.full_at names layer {}, the model has layers 0 to {}{}", w.full_at[i],
+                                layers - 1, seen_at(reader, "model.layers")),
+                    "leave it out"});
+      reader.spoil("model.window.full_at");
+    }
+}
+
+void read_parallel_mlp(Reader& reader, const Node& node, ParallelMlp& p) {
+  Object o(reader, node, "model.parallel_mlp");
+  o.optional("norms", p.norms, AsCount{0, 2});
+  o.optional("one_reduce", p.one_reduce, AsTruth{});
+  o.finish();
+}
+
+}  // namespace
+
+TransformerConfig read_model(Reader& reader, const Node& node, const std::string& folder,
+                             const std::vector<std::string>& scenarios) {
+  TransformerConfig m;
+  Object o(reader, node, "model");
+  std::string config;
+  const bool has_config = o.optional("config", config, AsText{});
+  if (has_config) {
+    Origins origins;
+    Diagnostics warnings;
+    const Result<TransformerConfig> loaded =
+        load_config(config, node.find("config")->at.location(), folder, scenarios, origins, warnings);
+    for (const Diagnostic& warning : warnings) reader.warn(warning);
+    if (loaded) {
+      m = *loaded;
+      reader.found(origins);
+    } else {
+      reader.error(loaded.errors());
+      reader.spoil("model");
+    }
+  }
+  const TransformerConfig base = m;
+  const auto dimension = [&](const char* key, int& out, int most = max_count) {
+    return has_config ? o.optional(key, out, AsCount{1, most}) : o.required(key, out, AsCount{1, most});
+  };
+  o.optional("name", m.name, AsText{});
+  dimension("layers", m.layers, 10'000);  // check_step's limit, which counts for a config.json too
+  dimension("hidden", m.hidden);
+  dimension("heads", m.heads);
+  o.optional("kv_heads", m.kv_heads, AsCount{});
+  o.optional("head_dim", m.head_dim, AsCount{});
+  dimension("ffn", m.ffn);
+  dimension("vocab", m.vocab);
+  o.optional("gated_mlp", m.gated_mlp, AsTruth{});
+  o.optional("tied_embeddings", m.tied_embeddings, AsTruth{});
+  o.optional("biases", m.biases, AsTruth{});
+  o.optional("causal", m.causal, AsTruth{});
+  o.optional("learned_positions", m.learned_positions, AsCount{0, max_count});
+  o.optional("dropout", m.dropout, AsNumber{0, 1, false, true});
+  read_experts(reader, o.section("experts"), part_of(o, "experts", m.experts.count > 0), m.experts);
+  read_latent(reader, o.section("mla"), part_of(o, "mla", m.latent.kv_rank > 0), m.latent);
+  read_window(reader, o.section("window"), part_of(o, "window", m.window.tokens > 0), m.layers, m.window);
+  read_parallel_mlp(reader, o.section("parallel_mlp"), m.parallel_mlp);
+  o.finish();
+  // Every head has keys and values of its own, out of the small rank.
+  if (m.latent.kv_rank > 0 && !o.has("kv_heads")) m.kv_heads = m.heads;
+  if (m.latent.kv_rank > 0 && !o.has("head_dim")) {
+    m.head_dim = m.latent.nope + m.latent.rope;
+    if (!reader.good("model.mla.nope") || !reader.good("model.mla.rope")) reader.spoil("model.head_dim");
+  }
+  complete_model(reader, o, m, base);
+  if (m.name.empty()) m.name = "model";
+  return m;
+}
+
+}  // namespace collcast::input
