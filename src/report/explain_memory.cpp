@@ -43,6 +43,23 @@ std::string cast_formula(const StepInputs& in, const KeptTensors& kept, bool exp
   return fmt::format("{}", fmt::join(parts, " + "));
 }
 
+/// What a layer keeps of linear attention in the place of attention.
+void add_linear_attention(Section& out, const StepInputs& in, const MemoryTerms& terms) {
+  const LinearAttention& l = in.model.linear;
+  const bool full = in.options.recompute == Recompute::full;
+  const Volume more = full ? terms.whole_linear_more.kept : terms.linear_more.kept;
+  const ActivationTerms& a = terms.parameters.expert_layers > 0 ? (full ? terms.whole_expert_layer : terms.expert_layer)
+                                                                : (full ? terms.whole_layer : terms.layer);
+  out.terms.push_back(
+      {"linear attention, more", "w T (6 ak dk + 5 av dv + (C + 2) av) / TP - projections - attention core",
+       fmt::format("{} x {} x (6 x {} x {} + 5 x {} x {} + 66 x {}) / {} - {} - {}", exact(terms.weight_bytes),
+                   tokens(in), l.key_heads, l.key_dim, l.value_heads, l.value_dim, l.value_heads, in.layout.tp,
+                   exact(a.projections.value()), exact(a.core.value())),
+       more.value(), "B",
+       fmt::format("a layer with linear attention keeps so much more{}, in chunks of C = 64 tokens",
+                   full ? " while it is recomputed" : "")});
+}
+
 Section activations_section(const StepInputs& in, const MemoryTerms& terms) {
   const TransformerConfig& m = in.model;
   const std::string w = exact(terms.weight_bytes);
@@ -92,14 +109,17 @@ Section activations_section(const StepInputs& in, const MemoryTerms& terms) {
           fmt::format("{} x {} x (2 x {} + 2 x {} + {})", w, kept_rows, l.q_rank, l.kv_rank, l.rope), a.latent,
           "before and after their norm");
   } else {
-    const int of_heads = kept.query ? 2 : 1, of_keys = (kept.key ? 1 : 0) + (kept.value ? 1 : 0);
+    const int gates = m.attention_gate ? 2 : 0, of_heads = (kept.query ? 2 : 1) + gates,
+              of_keys = (kept.key ? 1 : 0) + (kept.value ? 1 : 0);
     std::string what = kept.query ? "query, " : "";
     if (kept.key) what += "key, ";
     if (kept.value) what += "value, ";
     add("projections", fmt::format("w T ({}a + {}k) d / TP", of_heads, of_keys),
         fmt::format("{} x {} x ({} x {} + {} x {}) x {} / {}", w, tokens(in), of_heads, m.heads, of_keys, m.kv_heads,
                     m.head_dim, tp),
-        a.projections, what.empty() ? "the core's output" : what + "and the core's output");
+        a.projections,
+        (what.empty() ? "the core's output" : what + "and the core's output") +
+            (gates > 0 ? "; the gate, and what it leaves" : ""));
   }
   if (experts)
     add("shared experts", fmt::format("{} w T fs / TP", kept.mlp),
@@ -152,6 +172,7 @@ Section activations_section(const StepInputs& in, const MemoryTerms& terms) {
                     exact(operand)));
   }
   out.terms.push_back({"activations of a layer", "sum", sum, a.total().value(), "B", korthikanti});
+  if (terms.parameters.linear_layers > 0) add_linear_attention(out, in, terms);
   if (experts && terms.parameters.layers > 0)
     out.terms.push_back({"of a layer with an MLP",
                          {},
@@ -277,6 +298,15 @@ std::pair<std::string, std::string> kept_by_chunk(const MemoryTerms& terms) {
   return {formula, numbers};
 }
 
+/// Of layers with linear attention what they keep besides, or less.
+void add_linear_activations(const MemoryTerms& terms, std::string& formula, std::string& numbers) {
+  const Volume more = terms.linear_activations();
+  if (more == Volume{}) return;
+  const bool less = more < Volume{};
+  formula += less ? " - what layers with linear attention keep less" : " + what layers with linear attention keep more";
+  numbers += fmt::format(" {} {}", less ? "-" : "+", format_bytes(less ? Volume{} - more : more));
+}
+
 /// With chunks: what comes besides is of those at an end of the model.
 Term chunk_activations_term(const StepInputs& in, const MemoryTerms& terms, const MemoryUse& use) {
   const int chunks = in.layout.chunks();
@@ -314,6 +344,7 @@ Term chunk_activations_term(const StepInputs& in, const MemoryTerms& terms, cons
       terms.head_weights);
   add(terms.last_in_flight - 1, "(last chunk in flight - 1) x the loss's probabilities (4 T V / TP)",
       terms.probabilities);
+  add_linear_activations(terms, formula, numbers);
   return {"activations", formula,
           numbers,       static_cast<double>(use.activations.value()),
           "B",           "kept until their backward; where the order of work holds most"};
@@ -361,6 +392,7 @@ Term activations_term(const StepInputs& in, const MemoryTerms& terms, const Memo
     formula += " + (in flight - 1) x the loss's probabilities (4 T V / TP)";
     numbers += fmt::format(" + ({} - 1) x {}", terms.in_flight, format_bytes(terms.probabilities));
   }
+  add_linear_activations(terms, formula, numbers);
   return {
       "activations", formula, numbers, static_cast<double>(use.activations.value()), "B", "kept until their backward"};
 }

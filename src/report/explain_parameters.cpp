@@ -54,9 +54,12 @@ void add_layer_parameters(Section& out, const StepInputs& in, const LayerParamet
   if (m.latent.kv_rank > 0) {
     add_latent_parameters(out, in, p);
   } else {
-    out.terms.push_back({"attention of a layer", "h d (2a + 2k) / TP",
-                         fmt::format("{} x {} x (2 x {} + 2 x {}) / {}", m.hidden, m.head_dim, m.heads, m.kv_heads, tp),
-                         p.attention, "", fmt::format("query, key, value and output matrices; {}", shared)});
+    const int of_heads = m.attention_gate ? 3 : 2;
+    out.terms.push_back(
+        {"attention of a layer", fmt::format("h d ({}a + 2k) / TP", of_heads),
+         fmt::format("{} x {} x ({} x {} + 2 x {}) / {}", m.hidden, m.head_dim, of_heads, m.heads, m.kv_heads, tp),
+         p.attention, "",
+         fmt::format("query, key, value{} and output matrices; {}", m.attention_gate ? ", gate" : "", shared)});
   }
   const int matrices = m.gated_mlp ? 3 : 2;
   if (p.mlp > 0 && !(p.router > 0))
@@ -82,6 +85,17 @@ void add_layer_parameters(Section& out, const StepInputs& in, const LayerParamet
        fmt::format("(({} + 2 x {}) x {} + {}{}) / {} + 2 x {}", m.heads, m.kv_heads, m.head_dim,
                    m.gated_mlp ? "2 x " : "", m.ffn, tp, m.hidden),
        p.sharded_biases + p.replicated_biases, "", "those of the output and down matrices are whole on every TP rank"});
+}
+
+/// Linear attention in the place of attention.
+void add_linear_attention(Section& out, const StepInputs& in, const ParameterTerms& p) {
+  const LinearAttention& l = in.model.linear;
+  out.terms.push_back(
+      {"linear attention of a layer", "(h (2 ak dk + 3 av dv + 2 av) + taps (2 ak dk + av dv) + 2 av) / TP",
+       fmt::format(
+           "({0} x (2 x {1} x {2} + 3 x {3} x {4} + 2 x {3}) + {5} x (2 x {1} x {2} + {3} x {4}) + 2 x {3}) / {6}",
+           in.model.hidden, l.key_heads, l.key_dim, l.value_heads, l.value_dim, l.conv, in.layout.tp),
+       p.linear_attention, "", "queries, keys, values, gate, steps and decays; convolution; output; 1/TP of each"});
 }
 
 /// The parts of a layer as numbers.
@@ -127,6 +141,12 @@ Section parameters_section(const StepInputs& in, const ParameterTerms& p, int st
     numbers = fmt::format("{} x ({} + {} + {}{})", stage_layers_text(in, p.layers), exact(p.layer.attention),
                           exact(p.layer.mlp), exact(p.layer.norms),
                           m.biases ? " + " + exact(p.layer.sharded_biases + p.layer.replicated_biases) : "");
+  }
+  if (p.linear_layers > 0) {
+    add_linear_attention(out, in, p);
+    formula += " + layers with linear attention x (it + its norm - attention)";
+    numbers += fmt::format(" + {} x ({} + {} - {})", exact(p.linear_layers), exact(p.linear_attention),
+                           m.linear.value_dim, exact(experts ? p.expert_layer.attention : p.layer.attention));
   }
   const auto add_adapters = [&](const char* name, const char* of, double layers, const AdapterParameters& a) {
     if (!(layers > 0)) return;

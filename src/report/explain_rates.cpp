@@ -17,9 +17,12 @@ void add_linear(Section& out, const StepInputs& in, const FlopTerms& f) {
   const Experts& e = m.experts;
   const int matrices = m.gated_mlp ? 3 : 2, with_experts = expert_layers(m), dense = m.layers - with_experts;
   std::string formula, numbers;
+  const int linear = linear_layers(m);
   if (a.kv_rank == 0) {
-    formula = "L h d (2a + 2k)";
-    numbers = fmt::format("{} x {} x {} x (2 x {} + 2 x {})", m.layers, m.hidden, m.head_dim, m.heads, m.kv_heads);
+    const int of_heads = m.attention_gate ? 3 : 2;
+    formula = fmt::format("{} h d ({}a + 2k)", linear > 0 ? "(L - Ll)" : "L", of_heads);
+    numbers = fmt::format("{} x {} x {} x ({} x {} + 2 x {})", m.layers - linear, m.hidden, m.head_dim, of_heads,
+                          m.heads, m.kv_heads);
   } else if (a.q_rank > 0) {
     formula = "L (h (rq + rkv + dr) + a (rq (dn + dr) + rkv (dn + dv) + dv h))";
     numbers = fmt::format("{} x ({} x ({} + {} + {}) + {} x ({} x ({} + {}) + {} x ({} + {}) + {} x {}))", m.layers,
@@ -30,6 +33,11 @@ void add_linear(Section& out, const StepInputs& in, const FlopTerms& f) {
     numbers = fmt::format("{} x ({} x ({} + {}) + {} x ({} x ({} + {}) + {} x ({} + {}) + {} x {}))", m.layers,
                           m.hidden, a.kv_rank, a.rope, m.heads, m.hidden, a.nope, a.rope, a.kv_rank, a.nope, a.value,
                           a.value, m.hidden);
+  }
+  if (const LinearAttention& l = m.linear; linear > 0) {
+    formula += " + Ll h (2 ak dk + 3 av dv + 2 av)";
+    numbers += fmt::format(" + {} x {} x (2 x {} x {} + 3 x {} x {} + 2 x {})", linear, m.hidden, l.key_heads,
+                           l.key_dim, l.value_heads, l.value_dim, l.value_heads);
   }
   if (dense > 0) {
     formula += fmt::format(" + Ld {} h f", matrices);
@@ -50,7 +58,8 @@ void add_linear(Section& out, const StepInputs& in, const FlopTerms& f) {
 void add_flops(Section& out, const StepInputs& in, const FlopTerms& f) {
   const TransformerConfig& m = in.model;
   const int s = in.batch.sequence, matrices = m.gated_mlp ? 3 : 2;
-  const bool plain = m.experts.count == 0 && m.latent.kv_rank == 0;
+  const int linear = linear_layers(m);
+  const bool plain = m.experts.count == 0 && m.latent.kv_rank == 0 && linear == 0 && !m.attention_gate;
   if (!plain) add_linear(out, in, f);
   if (plain)
     out.terms.push_back({"linear layers", fmt::format("2 s L (h d (2a + 2k) + {} h f)", matrices),
@@ -68,6 +77,15 @@ void add_flops(Section& out, const StepInputs& in, const FlopTerms& f) {
     out.terms.push_back({"attention core", "4 L a s^2 d",
                          fmt::format("4 x {} x {} x {} x {} x {}", m.layers, m.heads, s, s, m.head_dim), f.core, "FLOP",
                          whole});
+  if (const LinearAttention& l = m.linear; linear > 0) {
+    Term& core = out.terms.back();
+    core.formula = "4 (L - Ll) a s^2 d + Ll s (8 av dk dv + 2 taps (2 ak dk + av dv))";
+    core.numbers = fmt::format(
+        "4 x {0} x {1} x {2} x {2} x {3} + {4} x {2} x (8 x {5} x {6} x {7} + 2 x {8} x (2 x {9} x {6} + {5} x {7}))",
+        m.layers - linear, m.heads, s, m.head_dim, linear, l.value_heads, l.key_dim, l.value_dim, l.conv, l.key_heads);
+    core.source =
+        "whole matrices also where attention is causal; linear attention token by token, as Megatron-LM counts";
+  }
   if (const int windowed = windowed_layers(m); windowed > 0) {
     Term& core = out.terms.back();
     core.formula += " (L - Lw + Lw seen / all) / L";

@@ -555,6 +555,10 @@ std::vector<Section> serving_sections(const StepReport& report) {
   std::vector<Section> out{layer_kernels(in, served.prefill, prompts, false),
                            layer_kernels(in, served.decode, token_words, true)};
   for (const auto& [phase, words] : {std::pair(&served.prefill, &prompts), std::pair(&served.decode, &token_words)})
+    if (!phase->linear_operations.empty())
+      out.push_back(kernels_section(in, fmt::format("kernels of one layer with linear attention, {}", words->title),
+                                    {{words->name, &phase->linear_operations}}));
+  for (const auto& [phase, words] : {std::pair(&served.prefill, &prompts), std::pair(&served.decode, &token_words)})
     if (!phase->collectives.empty())
       out.push_back(
           collectives_section(report, fmt::format("collectives, {}", words->name), words->when, phase->collectives));

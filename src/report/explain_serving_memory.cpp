@@ -15,7 +15,7 @@ double bytes_in(Bytes size) { return static_cast<double>(size.value()); }
 Section weights_section(const StepInputs& in, const ServingMemoryTerms& t) {
   Section out = parameters_section(in, t.parameters, t.stage);
   const ParameterTerms& p = t.parameters;
-  const double of_layers = p.layers * p.layer.total() + p.expert_layers * p.expert_layer.total();
+  const double of_layers = p.of_layers();
   out.terms.push_back(
       {"of layers", {}, {}, of_layers, "", "of these those whose matrices are in the format of layers"});
   out.terms.push_back({"of the ends", "parameters of the rank - of layers",
@@ -24,6 +24,26 @@ Section weights_section(const StepInputs& in, const ServingMemoryTerms& t) {
   out.terms.push_back({"bytes of a layer's parameter", {}, {}, t.matrix_bytes, "", in.options.precision});
   out.terms.push_back({"bytes of an end's parameter", {}, {}, t.end_bytes, "", "as activations"});
   return out;
+}
+
+/// What layers with linear attention keep of each sequence, however long it is.
+void add_states(Section& out, const StepInputs& in, const ServingMemoryTerms& t) {
+  const LinearAttention& l = in.model.linear;
+  out.terms.push_back({"elements of the states of a layer", "av dk dv / TP",
+                       fmt::format("{} x {} x {} / {}", l.value_heads, l.key_dim, l.value_dim, in.layout.tp), t.state,
+                       "", "linear attention: of a sequence, however long it is"});
+  out.terms.push_back({"inputs of its convolution", "(taps - 1) (2 ak dk + av dv) / TP",
+                       fmt::format("({} - 1) x (2 x {} x {} + {} x {}) / {}", l.conv, l.key_heads, l.key_dim,
+                                   l.value_heads, l.value_dim, in.layout.tp),
+                       t.inputs, "", "of the last tokens, for the next one"});
+  out.terms.push_back({"states", "sequences x layers with linear attention x (bytes x states + w inputs)",
+                       fmt::format("{} x {} x ({} x {} + {} x {})", exact(t.sequences), exact(t.state_layers),
+                                   exact(t.state_bytes), exact(t.state), exact(t.input_bytes), exact(t.inputs)),
+                       t.states(), "B",
+                       fmt::format("{} bytes an element: inference.state_precision", exact(t.state_bytes))});
+  out.terms.push_back({"KV cache", "keys and values + states",
+                       fmt::format("{} + {}", exact(t.keys_and_values()), exact(t.states())), t.kept(), "B",
+                       "all that is kept of the sequences"});
 }
 
 /// Keys and values of what each sequence has when it is over, or requests in flight have on the mean.
@@ -64,9 +84,14 @@ Section cache_section(const StepInputs& in, const ServingMemoryTerms& t) {
     formula += "layers of the stage x tokens of a sequence";
     numbers += fmt::format("{} x {}", exact(t.full_layers), exact(t.kept_tokens));
   }
-  out.terms.push_back(
-      {"KV cache", formula, numbers, t.kept(), "B",
-       fmt::format("the batch of a replica; {} bytes an element: inference.kv_precision", exact(t.kept_bytes))});
+  const std::string source =
+      fmt::format("the batch of a replica; {} bytes an element: inference.kv_precision", exact(t.kept_bytes));
+  if (t.state_layers == 0) {
+    out.terms.push_back({"KV cache", formula, numbers, t.kept(), "B", source});
+    return out;
+  }
+  out.terms.push_back({"keys and values", formula, numbers, t.keys_and_values(), "B", source});
+  add_states(out, in, t);
   return out;
 }
 
@@ -84,7 +109,10 @@ void add_activations(Section& out, const StepInputs& in, const ServingMemoryTerm
   const std::string gated = in.model.gated_mlp ? "2 f" : "f";
   std::string of_rows = fmt::format("({} x {})", exact(pass.rows), exact(std::max(pass.attention, pass.mlp)));
   std::string formula = pass.attention >= pass.mlp ? "T (a + 2k) d / TP" : fmt::format("T {} / TP", gated);
-  if (in.model.latent.kv_rank > 0 && pass.attention >= pass.mlp) formula = "T (queries, keys and values) / TP";
+  const bool wider = in.model.latent.kv_rank > 0 || in.model.attention_gate || in.model.linear.key_heads > 0;
+  if (wider && pass.attention >= pass.mlp)
+    formula =
+        in.model.latent.kv_rank > 0 ? "T (queries, keys and values) / TP" : "T (what the first product gives) / TP";
   if (pass.expert_width * pass.expert_rows > std::max(pass.attention, pass.mlp) * pass.rows) {
     formula = fmt::format("rows of the experts (h + {}e / expert TP)", gated);
     of_rows = fmt::format("({} x {})", exact(pass.expert_rows), exact(pass.expert_width));

@@ -221,6 +221,10 @@ void add_training(ExplainReport& out, const StepReport& report) {
                                             {"backward", &r.operations.backward},
                                             {"recompute", &r.operations.recompute}}));
     out.sections.push_back(layer_section(report));
+    if (const LayerOperations& linear = r.linear_operations; !linear.empty())
+      out.sections.push_back(kernels_section(
+          *report.inputs, "kernels of one layer with linear attention, one micro-batch",
+          {{"forward", &linear.forward}, {"backward", &linear.backward}, {"recompute", &linear.recompute}}));
   }
   if (!r.collectives.empty()) out.sections.push_back(collectives_section(report, "collectives", "step", r.collectives));
   if (report.inputs)

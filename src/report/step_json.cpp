@@ -184,6 +184,12 @@ Json inputs_json(const StepInputs& in, const CollectivePolicy& collectives, Shar
                               {"full_first", w.full_first},
                               {"full_at", w.full_at},
                               {"layers", windowed_layers(in.model)}};
+  if (const LinearAttention& l = in.model.linear; l.key_heads > 0)
+    out["model"]["linear_attention"] = {{"key_heads", l.key_heads}, {"value_heads", l.value_heads},
+                                        {"key_dim", l.key_dim},     {"value_dim", l.value_dim},
+                                        {"conv", l.conv},           {"full_every", l.full_every},
+                                        {"full_at", l.full_at},     {"layers", linear_layers(in.model)}};
+  if (in.model.attention_gate) out["model"]["attention_gate"] = true;
   if (const ParallelMlp& p = in.model.parallel_mlp; p.norms > 0)
     out["model"]["parallel_mlp"] = {{"norms", p.norms}, {"one_reduce", p.one_reduce}};
   out["layout"] = {{"tp", in.layout.tp},
@@ -211,6 +217,7 @@ Json inputs_json(const StepInputs& in, const CollectivePolicy& collectives, Shar
                         {"precision", in.options.precision},
                         {"kv_element_bytes", s->kv_bytes},
                         {"batching", to_string(s->batching)}};
+    if (linear_layers(in.model) > 0) out["inference"]["state_element_bytes"] = s->state_bytes;
     if (in.model.window.tokens > 0) out["inference"]["kv_window"] = s->kv_window;
     if (s->load) out["inference"]["load"] = load_json(*s);
     if (in.model.experts.count > 0) out["inference"]["expert_imbalance"] = in.options.expert_imbalance;
@@ -309,6 +316,12 @@ Json operations_json(const std::vector<Operation>& operations) {
   return out;
 }
 
+Json passes_json(const LayerOperations& operations) {
+  return {{"forward", operations_json(operations.forward)},
+          {"backward", operations_json(operations.backward)},
+          {"recompute", operations_json(operations.recompute)}};
+}
+
 /// The members of `object`, or null in their place where there is no model.
 Json null_unless(bool has_model, Json object) {
   if (has_model) return object;
@@ -321,6 +334,7 @@ Json phase_json(const ServingPhase& phase) {
            {"simulate_s", number(phase.simulate)}, {"breakdown", breakdown_json(phase.breakdown)},
            {"layer_s", phase.layer.count()},       {"layer_comm_s", phase.layer_comm.count()},
            {"collectives", Json::array()},         {"operations", operations_json(phase.operations)}};
+  if (!phase.linear_operations.empty()) out["linear_operations"] = operations_json(phase.linear_operations);
   for (const CollectiveCost& c : phase.collectives) out["collectives"].push_back(collective_json(c));
   return out;
 }
@@ -407,9 +421,8 @@ Json document_json(const StepReport& report) {
   if (trains)
     if (Json sent = sent_json(*report.inputs, r.stage); !sent.empty()) out["sent_otherwise"] = std::move(sent);
   out["critical_path"] = path_json(r.critical_path);
-  out["operations"] = {{"forward", operations_json(r.operations.forward)},
-                       {"backward", operations_json(r.operations.backward)},
-                       {"recompute", operations_json(r.operations.recompute)}};
+  out["operations"] = passes_json(r.operations);
+  if (!r.linear_operations.empty()) out["linear_operations"] = passes_json(r.linear_operations);
   if (report.faults) out["faults"] = effect_json(*report.faults, r);
   if (r.classes > 0) out["folding"] = {{"ranks", r.ranks}, {"classes", r.classes}};
   if (report.unfolded) out["unfolded"] = unfolded_json(*report.unfolded, r);

@@ -40,6 +40,8 @@ std::string inputs_text(const StepInputs& in) {
   if (windowed > 0)
     active +=
         fmt::format(", windows of {} tokens in {} of {} layers", in.model.window.tokens, windowed, in.model.layers);
+  if (const int linear = linear_layers(in.model); linear > 0)
+    active += fmt::format(", linear attention in {} of {} layers", linear, in.model.layers);
   if (const LowRankAdapters& lora = in.options.lora; lora.rank > 0)
     active += fmt::format("; LoRA of rank {} trains {}{}", lora.rank, format_count(adapter_parameter_count(in)),
                           lora.base_weights == BaseWeights::nf4 ? ", layers' matrices kept in NF4" : "");
@@ -356,7 +358,14 @@ Page page(const StepReport& report) {
   if (report.inputs)
     if (Table sent = sent_table(*report.inputs, r.stage); !sent.rows.empty()) out.blocks.push_back(std::move(sent));
   if (!r.collectives.empty()) out.blocks.push_back(collectives_table(report, r.collectives, "step"));
-  if (report.list_operations && report.inputs) out.blocks.push_back(operations_table(*report.inputs, r.operations));
+  if (report.list_operations && report.inputs) {
+    out.blocks.push_back(operations_table(*report.inputs, r.operations));
+    if (!r.linear_operations.empty()) {
+      out.blocks.push_back(operations_table(*report.inputs, r.linear_operations));
+      std::get<Table>(out.blocks.back())
+          .title.insert(std::string("kernels of one layer").size(), " with linear attention");
+    }
+  }
   add_price_notes(out, report);
   if (report.faults) {
     const std::vector<MachineFault>& faults = report.faults->machine.faults;
@@ -375,6 +384,8 @@ Page page(const StepReport& report) {
   if (report.unfolded)
     out.blocks.push_back(Paragraph{unfolded_text(*report.unfolded, report.sharing), Paragraph::Tone::note});
   if (report.inputs) out.blocks.push_back(Paragraph{not_modelled(report), Paragraph::Tone::note});
+  if (const auto unmeasured = report.inputs ? unmeasured_text(*report.inputs) : std::nullopt)
+    out.blocks.push_back(Paragraph{*unmeasured, Paragraph::Tone::note});
   for (const std::string& warning : r.warnings) out.blocks.push_back(Paragraph{warning, Paragraph::Tone::warning});
   return out;
 }

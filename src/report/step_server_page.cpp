@@ -110,6 +110,8 @@ Table serving_operations(const StepInputs& in, const InferenceResult& s) {
   Table out = operations_table(in, {});
   append_operations(out, "prompts", s.prefill.operations);
   append_operations(out, "a token", s.decode.operations);
+  append_operations(out, "prompts, linear", s.prefill.linear_operations);
+  append_operations(out, "a token, linear", s.decode.linear_operations);
   return out;
 }
 
@@ -162,6 +164,8 @@ void add_serving(Page& out, const StepReport& report) {
   if (report.list_operations) out.blocks.push_back(serving_operations(*report.inputs, s));
   add_price_notes(out, report);
   out.blocks.push_back(Paragraph{not_modelled_of(report), Paragraph::Tone::note});
+  if (const auto unmeasured = unmeasured_text(*report.inputs))
+    out.blocks.push_back(Paragraph{*unmeasured, Paragraph::Tone::note});
   for (const std::string& warning : report.result.warnings)
     out.blocks.push_back(Paragraph{warning, Paragraph::Tone::warning});
 }

@@ -39,8 +39,8 @@ bool nccl_collectives(const StepReport& report) {
 }
 
 std::string layer_title(const StepInputs& in) {
-  const int windowed = windowed_layers(in.model);
-  const bool mixed = windowed > 0 && windowed < in.model.layers;
+  const int others = windowed_layers(in.model) + linear_layers(in.model);
+  const bool mixed = others > 0 && others < in.model.layers;
   return std::string("one layer") + (mixed ? " that attends to all tokens" : "") + ", one micro-batch";
 }
 
@@ -103,6 +103,12 @@ void append_operations(Table& out, const char* pass, const std::vector<Operation
     out.rows.push_back({pass, op.name, format_count(op.flops.value()), format_bytes(op.bytes), format_seconds(op.time),
                         op.bound, level_text(op)});
   }
+}
+
+std::optional<std::string> unmeasured_text(const StepInputs& in) {
+  if (linear_layers(in.model) == 0) return std::nullopt;
+  return "linear attention: none of its kernels between the two products was measured; they have the efficiencies of "
+         "attention's products, of attention over a cache and of memory-bound kernels (docs/steps.md).";
 }
 
 Table operations_table(const StepInputs& in, const LayerOperations& operations) {

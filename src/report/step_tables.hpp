@@ -1,6 +1,7 @@
 // Tables that the pages of training steps and of servers share.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -23,6 +24,8 @@ std::string layer_title(const StepInputs& in);
 std::string of_stage(const StepReport& report);
 Table memory_table(const MemoryUse& m);
 Table collectives_table(const StepReport& report, const std::vector<CollectiveCost>& collectives, const char* per);
+/// What is not known of a model's layers: a note of the page. Nothing: all kinds of its kernels were measured.
+std::optional<std::string> unmeasured_text(const StepInputs&);
 Table operations_table(const StepInputs& in, const LayerOperations& operations);
 void append_operations(Table& out, const char* pass, const std::vector<Operation>& operations);
 

@@ -1,12 +1,12 @@
 // Hugging Face config.json -> TransformerConfig.
 //
 // The Llama family (Llama, Mistral, Qwen2, Qwen3, Gemma) shares one set of keys, to which mixtures of experts (Mixtral,
-// MiniMax-M2, gpt-oss, Grok-1, Qwen2-MoE, Qwen3-MoE, DeepSeek-V2 and -V3) add theirs; GPT-2, GPT-NeoX, Falcon and MPT
-// have their own. Defaults are those of the transformers library, because config.json leaves them out. Other keys are
-// not looked at, unless they are nearly one of ours that is absent, or another tool's name for it. Left out: Qwen2's
-// biases on Q, K, V (counted as none), Qwen3's and Gemma 3's Q and K norms, DeepSeek-V3's biases of the router and its
-// layers that predict a second token, gpt-oss' biases and sinks, Gemma 2's and 3's norms behind attention and MLP and
-// caps of logits.
+// MiniMax-M2, gpt-oss, Grok-1, Qwen2-MoE, Qwen3-MoE, Qwen3-Next, DeepSeek-V2 and -V3) add theirs; GPT-2, GPT-NeoX,
+// Falcon and MPT have their own. Defaults are those of the transformers library, because config.json leaves them out.
+// Other keys are not looked at, unless they are nearly one of ours that is absent, or another tool's name for it. Left
+// out: Qwen2's biases on Q, K, V (counted as none), Qwen3's and Gemma 3's Q and K norms, DeepSeek-V3's biases of the
+// router and its layers that predict a second token, gpt-oss' biases and sinks, Gemma 2's and 3's norms behind
+// attention and MLP and caps of logits.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -38,6 +38,7 @@ struct LlamaFamily {
   bool states_kv_heads = false;
   bool states_head_dim = false;
   bool tied = false;
+  bool states_ffn = true;
 };
 
 /// RMSNorm, gated MLP, rotary positions, no biases. Absent key and value heads are as many as the heads.
@@ -53,7 +54,7 @@ TransformerConfig read_family(Object& o, const LlamaFamily& family) {
   count("num_attention_heads", true, m.heads);
   count("num_key_value_heads", family.states_kv_heads, m.kv_heads);
   count("head_dim", family.states_head_dim, m.head_dim);
-  count("intermediate_size", true, m.ffn);
+  if (family.states_ffn) count("intermediate_size", true, m.ffn);
   count("vocab_size", true, m.vocab);
   o.optional("tie_word_embeddings", m.tied_embeddings, AsTruth{});
   return m;
@@ -103,6 +104,24 @@ TransformerConfig read_qwen2_moe(Object& o) {
   read_qwen_experts(o, m.experts);
   o.required("shared_expert_intermediate_size", m.experts.shared_ffn, AsCount{});
   m.experts.shared_gate = true;
+  return m;
+}
+/// Three layers of linear attention to one that attends to keys, with a gate of what that gives (hf_layers.hpp).
+TransformerConfig read_qwen3_next(Object& o) {
+  TransformerConfig m = read_qwen3(o);
+  read_qwen_experts(o, m.experts);
+  o.required("shared_expert_intermediate_size", m.experts.shared_ffn, AsCount{});
+  m.experts.shared_gate = true;
+  return m;
+}
+/// The same; where all MLPs are experts the file need not say how wide another would be.
+TransformerConfig read_qwen35_moe(Object& o) {
+  if (o.node().find("intermediate_size") != nullptr) return read_qwen3_next(o);
+  TransformerConfig m = read_family(o, {.states_kv_heads = true, .states_head_dim = true, .states_ffn = false});
+  read_qwen_experts(o, m.experts);
+  o.required("shared_expert_intermediate_size", m.experts.shared_ffn, AsCount{});
+  m.experts.shared_gate = true;
+  m.ffn = m.experts.ffn;
   return m;
 }
 TransformerConfig read_qwen3_moe(Object& o) {
@@ -288,6 +307,7 @@ struct Architecture {
   std::string model_type;
   TransformerConfig (*read)(Object&);
   Windows windows = no_windows;
+  bool linear = false;  ///< layers of linear attention
 };
 
 std::vector<Architecture> supported() {
@@ -308,6 +328,11 @@ std::vector<Architecture> supported() {
           {"Grok1ModelForCausalLM", "grok-1", read_grok},
           {"Qwen2MoeForCausalLM", "qwen2_moe", read_qwen2_moe, if_asked},
           {"Qwen3MoeForCausalLM", "qwen3_moe", read_qwen3_moe, if_asked},
+          {"Qwen3NextForCausalLM", "qwen3_next", read_qwen3_next, no_windows, true},
+          {"Qwen3_5ForCausalLM", "qwen3_5_text", read_qwen3, no_windows, true},
+          {"Qwen3_5MoeForCausalLM", "qwen3_5_moe_text", read_qwen35_moe, no_windows, true},
+          {"Qwen3_5ForConditionalGeneration", "qwen3_5", read_qwen3, no_windows, true},
+          {"Qwen3_5MoeForConditionalGeneration", "qwen3_5_moe", read_qwen35_moe, no_windows, true},
           {"DeepseekV2ForCausalLM", "deepseek_v2", read_deepseek},
           {"DeepseekV3ForCausalLM", "deepseek_v3", read_deepseek},
           {"GPT2LMHeadModel", "gpt2", read_gpt2},
@@ -354,6 +379,25 @@ Result<Architecture> architecture_of(const Node& tree) {
   return unsupported(tree, *stated, stated->text);
 }
 
+/// The part of a file that describes the model of text: the file itself, or what a model of images and text says of it.
+struct TextModel {
+  const Node& node;
+  Architecture architecture;
+};
+Result<TextModel> text_model(Reader& reader, const Node& tree) {
+  const Node* text = tree.find("text_config");
+  Result<Architecture> whole = architecture_of(tree);
+  if (text == nullptr || text->kind != Node::Kind::map) {
+    if (!whole) return whole.errors();
+    return TextModel{tree, std::move(whole).value()};
+  }
+  Result<Architecture> inner = architecture_of(*text);
+  if (!inner && !whole) return inner.errors();
+  reader.warn({text->at.location(), "the model of text alone is read",
+               "encoders of images and what else the file describes is left out"});
+  return TextModel{*text, inner ? std::move(inner).value() : std::move(whole).value()};
+}
+
 /// The folder of the file, as model repositories are laid out; else what kind of model it is.
 std::string model_name(const std::string& file, const Architecture& architecture) {
   const std::string folder = input::folder_of(file);
@@ -385,6 +429,14 @@ void note_places(const Node& tree, Origins& origins) {
       {"mla.nope", {"qk_nope_head_dim"}},
       {"mla.rope", {"qk_rope_head_dim"}},
       {"mla.value", {"v_head_dim"}},
+      {"linear_attention", {"linear_num_key_heads"}},
+      {"linear_attention.key_heads", {"linear_num_key_heads"}},
+      {"linear_attention.value_heads", {"linear_num_value_heads"}},
+      {"linear_attention.key_dim", {"linear_key_head_dim"}},
+      {"linear_attention.value_dim", {"linear_value_head_dim"}},
+      {"linear_attention.conv", {"linear_conv_kernel_dim"}},
+      {"linear_attention.full_every", {"full_attention_interval", "linear_num_key_heads"}},
+      {"attention_gate", {"attn_output_gate"}},
       {"window", {"sliding_window"}},
       {"window.tokens", {"sliding_window"}},
       {"window.full_every", {"sliding_window_pattern", "_sliding_window_pattern", "sliding_window"}},
@@ -430,21 +482,25 @@ Result<TransformerConfig> read_hf_config(std::string_view text, const std::strin
   if (!tree) return tree.errors();
   Reader reader;
   reader.error(repeated_keys(*tree));
-  Object o(reader, *tree, "", Null::is_missing);
+  Object outer(reader, *tree, "", Null::is_missing);
   if (tree->kind != Node::Kind::map) return reader.take();
-  const Result<Architecture> architecture = architecture_of(*tree);
-  if (!architecture) {
-    reader.error(architecture.errors());
+  const Result<TextModel> text_part = text_model(reader, *tree);
+  if (!text_part) {
+    reader.error(text_part.errors());
     return reader.take();
   }
+  const Node& node = text_part->node;
+  const Architecture& architecture = text_part->architecture;
+  Object o(reader, node, "", Null::is_missing);
   know_other_names(o);
-  TransformerConfig model = architecture->read(o);
-  input::read_windows(reader, o, architecture->windows, model);
-  warn_of_experts(reader, *tree, model);
-  model.name = model_name(file, *architecture);
-  complete_heads(reader, *tree, model);
+  TransformerConfig model = architecture.read(o);
+  if (architecture.linear) read_linear_attention(reader, o, model);
+  input::read_windows(reader, o, architecture.windows, model);
+  warn_of_experts(reader, node, model);
+  model.name = model_name(file, architecture);
+  complete_heads(reader, node, model);
   if (!reader.ok()) return reader.take();
-  note_places(*tree, origins);
+  note_places(node, origins);
   append(warnings, reader.warnings());
   return model;
 }

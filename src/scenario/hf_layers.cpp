@@ -12,24 +12,63 @@ namespace collcast::input {
 
 namespace {
 
-/// The layers that `layer_types` says see all tokens, as a pattern where there is one.
-void put_types(const std::vector<std::string>& types, SlidingWindow& window) {
+/// The layers that `layer_types` says are not of the word that sets some apart, as a pattern where there is one.
+struct OtherLayers {
+  int every = 0;        ///< of so many the last
+  std::vector<int> at;  ///< where there is no pattern
+  bool all = false;
+};
+OtherLayers others_than(const std::string& word, const std::vector<std::string>& types) {
   std::vector<int> full;
   for (std::size_t i = 0; i < types.size(); ++i)
-    if (types[i] != "sliding_attention") full.push_back(static_cast<int>(i));
-  if (full.size() == types.size()) window.tokens = 0;
-  if (full.empty() || window.tokens == 0) return;
+    if (types[i] != word) full.push_back(static_cast<int>(i));
+  if (full.size() == types.size()) return {0, {}, true};
+  if (full.empty()) return {};
   const auto every = static_cast<std::size_t>(full.front()) + 1;
   bool pattern = full.size() == types.size() / every;
   for (std::size_t i = 0; i < full.size() && pattern; ++i)
     pattern = static_cast<std::size_t>(full[i]) + 1 == (i + 1) * every;
-  if (pattern)
-    window.full_every = static_cast<int>(every);
-  else
-    window.full_at = full;
+  if (pattern) return {static_cast<int>(every), {}};
+  return {0, full};
+}
+
+void check_types(Reader& reader, const Node& at, const std::vector<std::string>& types, const std::string& word,
+                 int layers) {
+  if (reader.ok() && static_cast<int>(types.size()) != layers)
+    reader.error({at.at.location(),
+                  fmt::format("layer_types names {} layers, num_hidden_layers {}", types.size(), layers),
+                  "expected one word for each layer"});
+  for (std::size_t i = 0; i < types.size(); ++i) {
+    if (types[i] == word || types[i] == "full_attention") continue;
+    reader.warn({at.items[i].at.location(), fmt::format("'{}' is not modelled", shown(types[i])),
+                 "the layer is taken as one whose queries meet all keys"});
+    break;
+  }
 }
 
 }  // namespace
+
+void read_linear_attention(Reader& reader, Object& o, TransformerConfig& m) {
+  LinearAttention& l = m.linear;
+  o.allow({"full_attention_interval", "layer_types", "linear_conv_kernel_dim", "linear_key_head_dim",
+           "linear_num_key_heads", "linear_num_value_heads", "linear_value_head_dim", "attn_output_gate"});
+  o.required("linear_num_key_heads", l.key_heads, AsCount{});
+  o.required("linear_num_value_heads", l.value_heads, AsCount{});
+  o.required("linear_key_head_dim", l.key_dim, AsCount{});
+  o.required("linear_value_head_dim", l.value_dim, AsCount{});
+  o.optional("linear_conv_kernel_dim", l.conv, AsCount{});
+  l.full_every = 4;
+  o.optional("full_attention_interval", l.full_every, AsCount{});
+  m.attention_gate = true;
+  o.optional("attn_output_gate", m.attention_gate, AsTruth{});
+  std::vector<std::string> types;
+  if (!o.optional("layer_types", types, AsList<AsText, std::string>{{}})) return;
+  check_types(reader, *o.node().find("layer_types"), types, "linear_attention", m.layers);
+  const OtherLayers full = others_than("linear_attention", types);
+  l.full_every = full.every;
+  l.full_at = full.at;
+  if (full.all) l = {};
+}
 
 void read_windows(Reader& reader, Object& o, const Windows& windows, TransformerConfig& m) {
   if (!windows.any) return;
@@ -54,19 +93,12 @@ void read_windows(Reader& reader, Object& o, const Windows& windows, Transformer
   if (!asked || w.tokens == 0 || w.full_first >= std::max(m.layers, 1)) return;
   w.full_every = every;
   if (typed) {
-    const Node& at = *o.node().find("layer_types");
-    if (reader.ok() && static_cast<int>(types.size()) != m.layers)
-      reader.error({at.at.location(),
-                    fmt::format("layer_types names {} layers, num_hidden_layers {}", types.size(), m.layers),
-                    "expected one word for each layer"});
-    for (std::size_t i = 0; i < types.size(); ++i) {
-      if (types[i] == "sliding_attention" || types[i] == "full_attention") continue;
-      reader.warn({at.items[i].at.location(), fmt::format("'{}' is not modelled", shown(types[i])),
-                   "the layer is taken as one whose queries meet all keys"});
-      break;
-    }
-    w.full_first = w.full_every = 0;
-    put_types(types, w);
+    check_types(reader, *o.node().find("layer_types"), types, "sliding_attention", m.layers);
+    const OtherLayers full = others_than("sliding_attention", types);
+    w.full_first = 0;
+    w.full_every = full.every;
+    w.full_at = full.at;
+    if (full.all) w.tokens = 0;
   }
   if (w.tokens > 0) m.window = w;
 }

@@ -14,6 +14,8 @@ struct Windows {
   bool asked = false;  ///< only with `use_sliding_window`, and from layer `max_window_layers` on (Qwen)
   bool any = false;    ///< the architecture may have windows
 };
+/// Linear attention of Qwen3-Next and Qwen3.5, and the gate of their attention.
+void read_linear_attention(Reader&, Object&, TransformerConfig&);
 /// Sliding windows, where the architecture has them.
 void read_windows(Reader&, Object&, const Windows&, TransformerConfig&);
 

@@ -101,22 +101,38 @@ void read_latent(Reader& reader, const Node& node, Part part, LatentAttention& a
   o.finish();
 }
 
+/// Layers that attend to all tokens, by their numbers.
+void read_full_at(Reader& reader, Object& o, const std::string& section, int layers, std::vector<int>& at) {
+  if (!o.optional("full_at", at, AsList<AsCount, int>{{0, max_count}}) || !reader.good("model.layers")) return;
+  for (std::size_t i = 0; i < at.size(); ++i)
+    if (at[i] >= layers) {
+      reader.error({o.node().find("full_at")->items[i].at.location(),
+                    fmt::format("{}.full_at names layer {}, the model has layers 0 to {}{}", section, at[i], layers - 1,
+                                seen_at(reader, "model.layers")),
+                    "leave it out"});
+      reader.spoil(section + ".full_at");
+    }
+}
+
 void read_window(Reader& reader, const Node& node, Part part, int layers, SlidingWindow& w) {
   Object o(reader, node, "model.window");
   figure(o, part, "tokens", w.tokens, AsCount{0, max_count});
   o.optional("full_every", w.full_every, AsCount{0, max_count});
   o.optional("full_first", w.full_first, AsCount{0, max_count});
-  const bool at = o.optional("full_at", w.full_at, AsList<AsCount, int>{{0, max_count}});
+  read_full_at(reader, o, "model.window", layers, w.full_at);
   o.finish();
-  if (!at || !reader.good("model.layers")) return;
-  for (std::size_t i = 0; i < w.full_at.size(); ++i)
-    if (w.full_at[i] >= layers) {
-      reader.error({node.find("full_at")->items[i].at.location(),
-                    fmt::format("model.window.full_at names layer {}, the model has layers 0 to {}{}", w.full_at[i],
-                                layers - 1, seen_at(reader, "model.layers")),
-                    "leave it out"});
-      reader.spoil("model.window.full_at");
-    }
+}
+
+void read_linear(Reader& reader, const Node& node, Part part, int layers, LinearAttention& l) {
+  Object o(reader, node, "model.linear_attention");
+  figure(o, part, "key_heads", l.key_heads, AsCount{});
+  figure(o, part, "value_heads", l.value_heads, AsCount{});
+  figure(o, part, "key_dim", l.key_dim, AsCount{});
+  figure(o, part, "value_dim", l.value_dim, AsCount{});
+  o.optional("conv", l.conv, AsCount{});
+  o.optional("full_every", l.full_every, AsCount{0, max_count});
+  read_full_at(reader, o, "model.linear_attention", layers, l.full_at);
+  o.finish();
 }
 
 void read_parallel_mlp(Reader& reader, const Node& node, ParallelMlp& p) {
@@ -169,6 +185,9 @@ TransformerConfig read_model(Reader& reader, const Node& node, const std::string
   read_experts(reader, o.section("experts"), part_of(o, "experts", m.experts.count > 0), m.experts);
   read_latent(reader, o.section("mla"), part_of(o, "mla", m.latent.kv_rank > 0), m.latent);
   read_window(reader, o.section("window"), part_of(o, "window", m.window.tokens > 0), m.layers, m.window);
+  read_linear(reader, o.section("linear_attention"), part_of(o, "linear_attention", m.linear.key_heads > 0), m.layers,
+              m.linear);
+  o.optional("attention_gate", m.attention_gate, AsTruth{});
   read_parallel_mlp(reader, o.section("parallel_mlp"), m.parallel_mlp);
   o.finish();
   // Every head has keys and values of its own, out of the small rank.

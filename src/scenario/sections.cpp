@@ -273,6 +273,7 @@ Serving read_inference(Reader& reader, const Node& node, const ParallelLayout& l
   o.optional("precision", options.precision, AsWord<std::string>{serving_precisions(), serving_precisions()});
   const bool kept =
       o.optional("kv_precision", s.kv_bytes, AsWord<double>{{"bf16", "fp16", "fp8", "fp32"}, {2, 2, 1, 4}});
+  o.optional("state_precision", s.state_bytes, AsWord<double>{{"fp32", "bf16", "fp16"}, {4, 2, 2}});
   o.optional("kv_window", s.kv_window, AsTruth{});
   o.optional("expert_imbalance", options.expert_imbalance, AsNumber{1, 1'000});
   o.optional("batching", s.batching, as_word<Batching>({Batching::at_once, Batching::continuous}));

@@ -46,6 +46,7 @@ class Check {
   const workload::Misfits& together() {
     tensor_parallel();
     workload::check_experts(misfits_);
+    workload::check_linear_attention(misfits_);
     workload::check_pipeline(misfits_);
     sharding();
     context_parallel();
@@ -103,6 +104,8 @@ class Check {
     workload::check_expert_sizes(misfits_);
     latent_sizes();
     window();
+    workload::check_linear_sizes(misfits_);
+    gate();
     beside();
     if (in_.options.bucket && *in_.options.bucket < Bytes(1))
       wrong({"training.bucket"}, "the gradient bucket is empty", "expected a size such as 40MB");
@@ -163,6 +166,16 @@ class Check {
             "leave it out");
   }
 
+  void gate() {
+    const TransformerConfig& m = in_.model;
+    if (m.attention_gate && m.latent.kv_rank > 0)
+      wrong({"model.attention_gate", "model.mla"},
+            "a gate of what latent attention gives is not modelled" + seen("model.mla"), "leave attention_gate out");
+    if (m.attention_gate && m.biases)
+      wrong({"model.attention_gate", "model.biases"},
+            "a gate of what attention gives is modelled without biases" + seen("model.biases"), "use biases: false");
+  }
+
   void beside() {
     const TransformerConfig& m = in_.model;
     if (m.parallel_mlp.norms < 0 || m.parallel_mlp.norms > 2)
@@ -191,6 +204,7 @@ class Check {
     if (expert_layers(m) < m.layers) all.push_back({"ffn", "model.ffn", m.ffn});
     if (m.experts.count > 0 && m.experts.shared_ffn > 0)
       all.push_back({"shared_ffn", "model.experts.shared_ffn", m.experts.shared_ffn});
+    if (m.linear.key_heads > 0) all.push_back({"key_heads", "model.linear_attention.key_heads", m.linear.key_heads});
     if (in_.layout.sequence_parallel)
       all.push_back({"sequence (sequence_parallel)", "batch.sequence", in_.batch.sequence});
     int common = 0;

@@ -31,7 +31,8 @@ std::string name_of(const Unit& unit) {
   if (!is_layer(unit.kind)) return unit.label;
   const LayerKind kind = layer_of(unit.kind);
   return std::string(kind.bf16 ? "bf16 " : "") + (kind.windowed ? "windowed " : "") +
-         (kind.experts ? "expert layer" : "layer") + (kind.whole ? " without recomputation" : "");
+         (kind.linear ? "linear-attention " : "") + (kind.experts ? "expert layer" : "layer") +
+         (kind.whole ? " without recomputation" : "");
 }
 
 void add_memory(StepResult& result, const StepInputs& in, const Fabric& fabric) {
@@ -223,6 +224,7 @@ Diagnostics placed(Diagnostics errors, const Origins& origins) {
 Diagnostics complete(StepResult& result, const StepInputs& in, const Fabric& fabric, ForecastPrices& prices) {
   if (Diagnostics wrong = name_algorithms(result.collectives, prices); !wrong.empty()) return wrong;
   result.operations = layer_operations(in);
+  result.linear_operations = linear_attention_operations(in);
   result.compute_to_communication = compute_to_communication(result.layer);
   const StepRates achieved = rates(in, result.step);
   result.tokens_per_s_per_gpu = achieved.tokens_per_s_per_gpu;

@@ -19,8 +19,10 @@
 // d_n + d_r and values of d_v elements. Without a query rank the hidden states are gathered, and the way down is of T
 // rows. Experts: layer_experts.cpp.
 //
-// Attention between its projections: attention_core.cpp. Sources: Korthikanti et al. 2022, Megatron-LM's fused kernels,
-// Dao et al. 2022. Left out: launch gaps, casts.
+// A gate of what attention gives (Qwen3-Next): a d/t more columns of the first product; 3 w T a d/t, backward 5 w.
+//
+// Attention between its projections: attention_core.cpp, of linear attention linear_attention.cpp. Sources: Korthikanti
+// et al. 2022, Megatron-LM's fused kernels, Dao et al. 2022. Left out: launch gaps, casts.
 #include "workload/layer.hpp"
 
 #include <algorithm>
@@ -34,7 +36,8 @@ namespace collcast::workload {
 Layer::Layer(const StepInputs& in, LayerKind kind)
     : in_(in),
       with_experts_(kind.experts),
-      latent_(in.model.latent.kv_rank > 0),
+      linear_attention_(kind.linear),
+      latent_(in.model.latent.kv_rank > 0 && !kind.linear),
       frozen_(is_frozen(in.options)),
       recompute_(kind.whole ? Recompute::none : in.options.recompute),
       timer_(in),
@@ -42,13 +45,19 @@ Layer::Layer(const StepInputs& in, LayerKind kind)
       linear_(in, timer_, share_),
       adapters_(in, timer_),
       core_(in, timer_, share_, kind.windowed),
+      linear_core_(in, timer_, share_),
       tp_(in.layout),
       w_(timer_.precision().activation),
-      qkv_{"qkv", share_.hidden, share_.query + 2 * share_.key},
+      qkv_{"qkv", share_.hidden, share_.query + share_.gate + 2 * share_.key},
       projection_{"projection", share_.output, share_.hidden},
       up_{in.model.gated_mlp ? "mlp up+gate" : "mlp up", share_.hidden, (in.model.gated_mlp ? 2 : 1) * share_.ffn},
       down_{"mlp down", share_.ffn, share_.hidden} {
   if (latent_) take_latent();
+  if (linear_attention_) {
+    const LinearShare linear(in);
+    qkv_ = {"linear attention in", share_.hidden, linear.columns};
+    projection_ = {"linear attention out", linear.values, share_.hidden};
+  }
   if (with_experts_) take_experts();
   if (frozen_) take_adapters();
 }
@@ -70,9 +79,10 @@ std::vector<Segment> Layer::backward() const {
     all.push_back({"projection", Category::backward, joined_projection_backward(between), std::nullopt});
   else
     extend(all, row_backward("mlp norm", between, "projection", projection_));
+  extend(all.back().operations, gate_backward());
   all.back().all_to_all_bytes = core_.output_exchange();
   extend(all, attention_again());
-  extend(all, core_.backward());
+  extend(all, core_backward());
   extend(all, heads_backward());
   return joined(all);
 }
@@ -159,7 +169,7 @@ std::vector<Segment> Layer::attention_forward(Category category) const {
     extend(before, forward_of(qkv_));
     if (adds_qkv_bias()) before.push_back(memory("qkv bias", 2 * w_ * share_.tokens * qkv_.out));
   }
-  extend(before, rotary("rotary"));
+  extend(before, prepared_heads());
   std::vector<Segment> all;
   if (rings() && !latent_) {
     all = {{"attention norm", category, norm, std::nullopt}};
@@ -169,7 +179,7 @@ std::vector<Segment> Layer::attention_forward(Category category) const {
     all = {{"attention norm", category, norm, tp_.gather, 0, 0, 0, heads_bytes()}};
   }
   all.push_back({"attention heads", category, before, std::nullopt, 0, 0, core_.query_exchange()});
-  extend(all, core_.forward(category, core_.output_exchange()));
+  extend(all, core_forward(category, core_.output_exchange()));
   if (one_reduce())
     all.push_back({"attention", category, forward_of(projection_), std::nullopt});
   else if (rings())
@@ -177,6 +187,26 @@ std::vector<Segment> Layer::attention_forward(Category category) const {
   else
     all.push_back({"attention", category, forward_of(projection_), tp_.reduce});
   return all;
+}
+
+Operations Layer::prepared_heads() const { return linear_attention_ ? linear_core_.prepare() : rotary("rotary"); }
+Operations Layer::prepared_heads_gradient() const {
+  return linear_attention_ ? linear_core_.prepare_gradient() : rotary("rotary gradient");
+}
+
+std::vector<Segment> Layer::core_forward(Category category, double exchange) const {
+  if (linear_attention_) return {linear_core_.forward(category)};
+  std::vector<Segment> all = core_.forward(category, exchange);
+  if (share_.gate > 0) all.back().operations.push_back(memory("attention gate", 3 * w_ * share_.tokens * share_.gate));
+  return all;
+}
+std::vector<Segment> Layer::core_backward() const {
+  if (linear_attention_) return {linear_core_.backward()};
+  return core_.backward();
+}
+Operations Layer::gate_backward() const {
+  if (linear_attention_ || share_.gate == 0) return {};
+  return {memory("attention gate gradient", 5 * w_ * share_.tokens * share_.gate)};
 }
 
 std::vector<Segment> Layer::heads_backward() const {
@@ -192,7 +222,7 @@ std::vector<Segment> Layer::heads_backward() const {
   if (!splits()) weights = heads_weights();
   extend(norm, {norm_backward("attention norm"), branch_sum("layer input")});
   if (!splits()) extend(norm, accumulation());
-  Operations first = rotary("rotary gradient");
+  Operations first = prepared_heads_gradient();
   if (splits_qkv()) first.push_back(memory("qkv gradients joined", 2 * w_ * share_.tokens * qkv_.out));
   std::vector<Segment> all = column_backward(in_, {"attention core", first, "attention", inputs, weights, heads_bytes(),
                                                    heads_products().out > 0 || !gathers_heads_input()});
@@ -210,8 +240,8 @@ Operations Layer::heads_weights() const {
 Operations Layer::accumulation() const {
   if (frozen_) return gradient_accumulation(in_, timer_, layer_adapters(in_, with_experts_).total());
   return gradient_accumulation(in_, timer_,
-                               with_experts_ ? expert_layer_parameters(in_.model, in_.layout).total()
-                                             : layer_parameters(in_.model, in_.layout.tp).total());
+                               with_experts_ ? expert_layer_parameters(in_.model, in_.layout, linear_attention_).total()
+                                             : layer_parameters(in_.model, in_.layout.tp, linear_attention_).total());
 }
 
 Operations Layer::attention_weights() const {
@@ -446,8 +476,10 @@ double dispatch_bytes(const StepInputs& in) {
 
 namespace collcast {
 
-LayerOperations layer_operations(const StepInputs& in) {
-  const workload::Segments segments = workload::layer_segments(in, workload::shown_kind(in));
+namespace {
+
+LayerOperations operations_of(const StepInputs& in, workload::LayerKind kind) {
+  const workload::Segments segments = workload::layer_segments(in, kind);
   LayerOperations all;
   const auto extend = [](std::vector<Operation>& to, const workload::Segment& s) {
     to.insert(to.end(), s.operations.begin(), s.operations.end());
@@ -457,6 +489,18 @@ LayerOperations layer_operations(const StepInputs& in) {
     extend(s.category == Category::recompute ? all.recompute : all.backward, s);
   for (const workload::Segment& s : segments.weights) extend(all.backward, s);
   return all;
+}
+
+}  // namespace
+
+LayerOperations layer_operations(const StepInputs& in) { return operations_of(in, workload::shown_kind(in)); }
+
+LayerOperations linear_attention_operations(const StepInputs& in) {
+  if (const int linear = linear_layers(in.model); linear == 0 || linear == in.model.layers) return {};
+  for (const workload::LayerKind& kind : workload::layer_kinds())
+    for (int layer = 0; kind.linear && layer < in.model.layers; ++layer)
+      if (workload::kind_of_layer(in, layer) == kind) return operations_of(in, kind);
+  return {};
 }
 
 }  // namespace collcast

@@ -7,6 +7,7 @@
 
 #include "workload/adapters.hpp"
 #include "workload/attention_core.hpp"
+#include "workload/linear_attention.hpp"
 #include "workload/parameters.hpp"
 #include "workload/share.hpp"
 
@@ -66,10 +67,17 @@ class Layer {
 
   // --- attention ---
 
-  bool splits_qkv() const { return in_.options.attention == Attention::unfused && !latent_; }
+  bool splits_qkv() const { return in_.options.attention == Attention::unfused && !latent_ && !linear_attention_; }
   bool adds_qkv_bias() const { return in_.model.biases && in_.options.attention == Attention::unfused; }
 
   std::vector<Segment> attention_forward(Category category) const;
+  /// Between the projection of queries, keys and values and the core, and back.
+  Operations prepared_heads() const;
+  Operations prepared_heads_gradient() const;
+  /// The core, of attention with the gate of what it gives.
+  std::vector<Segment> core_forward(Category category, double exchange) const;
+  std::vector<Segment> core_backward() const;
+  Operations gate_backward() const;
 
   /// From the gradients of queries, keys and values to that of the layer's input.
   std::vector<Segment> heads_backward() const;
@@ -189,13 +197,14 @@ class Layer {
   Operations rotary(const char* name) const;
 
   const StepInputs& in_;
-  bool with_experts_, latent_, frozen_;
+  bool with_experts_, linear_attention_, latent_, frozen_;
   Recompute recompute_;  ///< of this layer
   KernelTimer timer_;
   Share share_;
   LinearKernels linear_;
   AdapterKernels adapters_;
   AttentionCore core_;
+  LinearCore linear_core_;
   TpCollectives tp_;
   double w_;
   Linear qkv_, projection_;

@@ -16,6 +16,7 @@
 //   o_proj                   the projection, its reduction over TP ranks and the sum with the residual
 //   gate_proj, up_proj       their part of the MLP's first product
 //   mlp_act                  the activation function of the MLP
+// Linear attention has nothing of these but the norms and o_proj.
 // With sequence parallelism the input of the former and of gate_proj and up_proj is gathered before them, and is still
 // there for their weight gradients, but for zero bubble's, which come later.
 #include "workload/layer.hpp"
@@ -37,8 +38,9 @@ std::vector<Segment> filled(std::vector<Segment> segments) {
 }  // namespace
 
 Linear Layer::heads_products() const {
+  if (linear_attention_) return {"qkv", share_.hidden, 0};
   const bool q = again(RecomputeModule::q_proj), k = again(RecomputeModule::k_proj), v = again(RecomputeModule::v_proj);
-  const double out = (q ? share_.query : 0) + (k ? share_.key : 0) + (v ? share_.key : 0);
+  const double out = (q ? share_.query + share_.gate : 0) + (k ? share_.key : 0) + (v ? share_.key : 0);
   return {q && k && v ? "qkv" : "part of qkv", share_.hidden, out};
 }
 
@@ -109,14 +111,15 @@ std::vector<Segment> Layer::attention_again() const {
   } else if (const Linear products = heads_products(); products.out > 0) {
     Operations heads{linear_.forward(products)};
     if (adds_qkv_bias()) heads.push_back(memory("qkv bias", 2 * w_ * share_.tokens * products.out));
-    const double turned = products.out - (again(RecomputeModule::v_proj) ? share_.key : 0);
+    const double turned = products.out - (again(RecomputeModule::v_proj) ? share_.key : 0) -
+                          (again(RecomputeModule::q_proj) ? share_.gate : 0);
     if (in_.model.learned_positions == 0 && turned > 0)
       heads.push_back(memory("rotary", 2 * w_ * share_.tokens * turned));
     all = products_again("attention norm", norm, "attention heads", heads);
   } else {
     all = {{"attention norm", once_more, norm, std::nullopt}};
   }
-  if (again(RecomputeModule::core_attn)) extend(all, core_.forward(once_more, 0));
+  if (again(RecomputeModule::core_attn) && !linear_attention_) extend(all, core_forward(once_more, 0));
   return filled(all);
 }
 

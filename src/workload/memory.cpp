@@ -11,6 +11,7 @@
 #include "workload/automatic_order.hpp"
 #include "workload/gradient_exchange.hpp"
 #include "workload/interleaved.hpp"
+#include "workload/linear_attention.hpp"
 #include "workload/parameters.hpp"
 #include "workload/plan.hpp"
 #include "workload/serving.hpp"
@@ -66,8 +67,8 @@ ActivationTerms activations_with(const StepInputs& in, const KeptTensors& tensor
   ActivationTerms kept;
   kept.norms = Volume(share.rows * share.hidden * (tensors.norms * w + (dropout ? 2 : 0)));
   kept.projections = Volume(w * share.tokens *
-                            ((tensors.query ? share.query : 0) + share.output + (tensors.key ? share.key : 0) +
-                             (tensors.value ? share.value : 0)));
+                            ((tensors.query ? share.query : 0) + share.output + 2 * share.gate +
+                             (tensors.key ? share.key : 0) + (tensors.value ? share.value : 0)));
   if (share.latent > 0) kept.latent = Volume(w * rows_of_latent(in, share) * kept_of_latent(in));
   kept.mlp = Volume(w * share.tokens * (with_experts ? share.shared : share.ffn) * tensors.mlp);
   if (with_experts && tensors.dispatched)
@@ -116,6 +117,8 @@ Held chunks_of(const StepInputs& in, int stage) {
     MemoryTerms::Chunk& c = chunks[static_cast<std::size_t>(layer.chunk)];
     const LayerKind kind = kind_of_layer(in, layer.number);
     ++(kind.experts ? c.expert_layers : c.layers);
+    if (kind.linear) ++c.linear_layers;
+    if (kind.linear && kind.whole) ++c.whole_linear_layers;
     if (kind.whole) ++(kind.experts ? c.whole_expert_layers : c.whole_layers);
     if (layer.number < in.options.cpu_offloading_num_layers)
       ++(kind.experts ? c.offloaded_expert_layers : c.offloaded_layers);
@@ -228,7 +231,8 @@ double largest(const std::vector<UnitParameters>& units, double (UnitParameters:
 Volume kept_for_weights(const StepInputs& in, const Share& s, bool with_experts) {
   const double w = KernelTimer(in).precision().activation, rows = s.rows * s.hidden;
   const double widths = in.model.gated_mlp ? 3 : 2;
-  const double attention = s.tokens * (s.query + s.output + s.key + s.value) + rows_of_latent(in, s) * 2 * s.latent;
+  const double attention =
+      s.tokens * (s.query + s.gate + s.output + s.key + s.value) + rows_of_latent(in, s) * 2 * s.latent;
   if (is_frozen(in.options)) return Volume(w * waiting_of_adapters(in, with_experts));
   // Inputs of the matrices, and gradients of what they give: attention and MLP beside each other have one of these.
   const int tensors = all_tensors(in, with_experts).norms;
@@ -349,7 +353,10 @@ double share_for_weights(const MemoryTerms& terms) {
   for (const MemoryTerms::Chunk& c : terms.of_chunk) {
     kept += terms.layer.total() * (c.layers - c.whole_layers) + terms.whole_layer.total() * c.whole_layers +
             terms.expert_layer.total() * (c.expert_layers - c.whole_expert_layers) +
-            terms.whole_expert_layer.total() * c.whole_expert_layers;
+            terms.whole_expert_layer.total() * c.whole_expert_layers +
+            terms.linear_more.kept * (c.linear_layers - c.whole_linear_layers) +
+            terms.whole_linear_more.kept * c.whole_linear_layers;
+    needed += terms.linear_more.weights * c.linear_layers;
     needed += terms.layer.weights * c.layers + terms.expert_layer.weights * c.expert_layers;
   }
   const double all = kept.value(), weights = needed.value();
@@ -469,6 +476,7 @@ MemoryTerms memory_terms(const StepInputs& in, int stage, const Orders& made) {
   terms.of_chunk = workload::chunks_of(in, stage);
   if (terms.parameters.layers > 0) workload::put_layer(in, share, false, terms);
   if (terms.parameters.expert_layers > 0) workload::put_layer(in, share, true, terms);
+  workload::put_linear_layers(in, terms);
   terms.chunks = in.layout.chunks();
   if (workload::has_embedding(in, stage) && in.model.dropout > 0) terms.embedding_mask = Volume(rows);
   if (workload::has_head(in, stage)) {

@@ -67,6 +67,9 @@ void check_experts(Misfits&);
 void check_recompute(Misfits&);
 /// Activations that wait in the host's memory.
 void check_offloading(Misfits&);
+/// Linear attention by itself, and what it does not go with.
+void check_linear_sizes(Misfits&);
+void check_linear_attention(Misfits&);
 /// Low-rank adapters, and what they do not go with.
 void check_adapters(Misfits&);
 /// What only precisions with narrower products have: inputs kept as they were, layers in bf16.

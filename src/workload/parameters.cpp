@@ -1,6 +1,7 @@
 #include "workload/parameters.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <functional>
 #include <initializer_list>
@@ -16,8 +17,18 @@ double norm_parameters(const TransformerConfig& m) { return (m.biases ? 2.0 : 1.
 /// Rows of the word embedding on one of `tp` ranks.
 double vocabulary_rows(const TransformerConfig& m, int tp) { return std::ceil(static_cast<double>(m.vocab) / tp); }
 
+/// Linear attention and norms.
+LayerParameters linear_attention_terms(const TransformerConfig& m, int tp) {
+  const LinearAttention& l = m.linear;
+  LayerParameters p;
+  p.norms = (m.parallel_mlp.norms == 1 ? 1 : 2) * norm_parameters(m) + l.value_dim;
+  p.attention = (m.hidden * (l.columns() + l.values()) + l.conv * l.channels() + 2.0 * l.value_heads) / tp;
+  return p;
+}
+
 /// Attention and norms.
-LayerParameters attention_terms(const TransformerConfig& m, int tp) {
+LayerParameters attention_terms(const TransformerConfig& m, int tp, bool linear) {
+  if (linear) return linear_attention_terms(m, tp);
   const double h = m.hidden, d = m.head_dim, a = m.heads;
   const double k = static_cast<double>(kv_heads_per_rank(m, tp)) * tp;  // with copies
   LayerParameters p;
@@ -30,7 +41,8 @@ LayerParameters attention_terms(const TransformerConfig& m, int tp) {
     if (m.biases) p.replicated_biases = h;
     return p;
   }
-  p.attention = (h * d * (a + 2 * k) + a * d * h) / tp;
+  const double gate = m.attention_gate ? a : 0;
+  p.attention = (h * d * (a + gate + 2 * k) + a * d * h) / tp;
   if (m.biases) {
     p.sharded_biases = (a + 2 * k) * d / tp;
     p.replicated_biases = h;
@@ -38,10 +50,10 @@ LayerParameters attention_terms(const TransformerConfig& m, int tp) {
   return p;
 }
 
-LayerParameters layer_terms(const TransformerConfig& m, int tp) {
+LayerParameters layer_terms(const TransformerConfig& m, int tp, bool linear = false) {
   const double h = m.hidden, f = m.ffn;
   const double up = m.gated_mlp ? 2 * f : f;
-  LayerParameters p = attention_terms(m, tp);
+  LayerParameters p = attention_terms(m, tp, linear);
   p.mlp = (h * up + f * h) / tp;
   if (m.biases) {
     p.sharded_biases += up / tp;
@@ -50,10 +62,10 @@ LayerParameters layer_terms(const TransformerConfig& m, int tp) {
   return p;
 }
 
-LayerParameters expert_layer_terms(const TransformerConfig& m, const ParallelLayout& l) {
+LayerParameters expert_layer_terms(const TransformerConfig& m, const ParallelLayout& l, bool linear = false) {
   const double h = m.hidden, matrices = m.gated_mlp ? 3 : 2;
   const double here = static_cast<double>(m.experts.count) / l.ep, etp = l.expert_tp();
-  LayerParameters p = attention_terms(m, l.tp);
+  LayerParameters p = attention_terms(m, l.tp, linear);
   p.mlp = matrices * h * m.experts.shared_ffn / l.tp;
   p.router = h * (m.experts.count + (m.experts.shared_gate ? 1 : 0));
   p.experts = here * matrices * h * m.experts.ffn / etp;
@@ -68,15 +80,16 @@ RankParameters rank_parameters(const LayerParameters& p) { return {p.sharded(), 
 LayerKind kind_of_layer(const StepInputs& in, int layer) {
   const int first = in.options.bf16_first_layers, last = in.options.bf16_last_layers;
   return {has_experts(in.model, layer), has_window(in.model, layer), !recomputes_layer(in.options, layer),
-          layer < first || layer >= in.model.layers - last};
+          layer < first || layer >= in.model.layers - last, has_linear_attention(in.model, layer)};
 }
 
 std::vector<LayerKind> layer_kinds() {
   std::vector<LayerKind> all;
-  for (const bool experts : {true, false})
-    for (const bool windowed : {false, true})
-      for (const bool whole : {false, true})
-        for (const bool bf16 : {false, true}) all.push_back({experts, windowed, whole, bf16});
+  for (const bool linear : {false, true})
+    for (const bool experts : {true, false})
+      for (const bool windowed : {false, true})
+        for (const bool whole : {false, true})
+          for (const bool bf16 : {false, true}) all.push_back({experts, windowed, whole, bf16, linear});
   return all;
 }
 
@@ -89,10 +102,12 @@ LayerKind shown_kind(const StepInputs& in) {
 
 int kv_heads_per_rank(const TransformerConfig& m, int tp) { return std::max(1, m.kv_heads / tp); }
 
-RankParameters layer_parameters(const TransformerConfig& m, int tp) { return rank_parameters(layer_terms(m, tp)); }
+RankParameters layer_parameters(const TransformerConfig& m, int tp, bool linear) {
+  return rank_parameters(layer_terms(m, tp, linear));
+}
 
-RankParameters expert_layer_parameters(const TransformerConfig& m, const ParallelLayout& l) {
-  return rank_parameters(expert_layer_terms(m, l));
+RankParameters expert_layer_parameters(const TransformerConfig& m, const ParallelLayout& l, bool linear) {
+  return rank_parameters(expert_layer_terms(m, l, linear));
 }
 
 RankParameters embedding_parameters(const TransformerConfig& m, int tp) {
@@ -175,9 +190,10 @@ std::vector<StageLayer> layers_of_stage(const StepInputs& in, int stage) {
 int stage_layers(const StepInputs& in, int stage) { return static_cast<int>(layers_of_stage(in, stage).size()); }
 
 bool stages_differ(const StepInputs& in) {
-  const int with_experts = expert_layers(in.model);
-  return in.layout.uneven_stages || (with_experts > 0 && with_experts < in.model.layers) ||
-         in.options.recompute_layers < 1 || in.options.bf16_first_layers + in.options.bf16_last_layers > 0;
+  const int with_experts = expert_layers(in.model), linear = linear_layers(in.model);
+  return in.layout.uneven_stages || (linear > 0 && linear < in.model.layers) ||
+         (with_experts > 0 && with_experts < in.model.layers) || in.options.recompute_layers < 1 ||
+         in.options.bf16_first_layers + in.options.bf16_last_layers > 0;
 }
 
 bool replicates_tokens(const StepInputs& in) {
@@ -208,11 +224,15 @@ std::vector<UnitParameters> unit_parameters(const StepInputs& in, int stage) {
     return frozen ? UnitParameters{trained - trained_apart, held - apart, trained_apart, apart}
                   : UnitParameters{held - apart, held - apart, apart, apart};
   };
-  const UnitParameters layer = unit_of(layer_parameters(m, tp), layer_adapters(in, false));
-  const UnitParameters with_experts =
-      m.experts.count > 0 ? unit_of(expert_layer_parameters(m, in.layout), layer_adapters(in, true)) : UnitParameters();
+  // Without and with linear attention.
+  std::array<UnitParameters, 2> layer, with_experts;
+  for (const bool linear : {false, true}) {
+    layer[linear] = unit_of(layer_parameters(m, tp, linear), layer_adapters(in, false));
+    if (m.experts.count > 0)
+      with_experts[linear] = unit_of(expert_layer_parameters(m, in.layout, linear), layer_adapters(in, true));
+  }
   for (const StageLayer& each : layers_of_stage(in, stage))
-    units.push_back(has_experts(m, each.number) ? with_experts : layer);
+    units.push_back((has_experts(m, each.number) ? with_experts : layer)[has_linear_attention(m, each.number)]);
   if (has_head(in, stage))
     units.push_back({frozen ? 0 : head_parameters(m, tp, m.tied_embeddings && in.layout.ends_together()).total(),
                      head_parameters(m, tp, false).total()});
@@ -249,8 +269,18 @@ double adapter_parameter_count(const StepInputs& in) {
 
 ParameterTerms parameter_terms(const StepInputs& in, int stage) {
   ParameterTerms terms;
-  for (const workload::StageLayer& each : workload::layers_of_stage(in, stage))
+  for (const workload::StageLayer& each : workload::layers_of_stage(in, stage)) {
     ++(has_experts(in.model, each.number) ? terms.expert_layers : terms.layers);
+    if (has_linear_attention(in.model, each.number)) ++terms.linear_layers;
+  }
+  if (terms.linear_layers > 0) {
+    const LayerParameters linear = workload::layer_terms(in.model, in.layout.tp, true),
+                          full = workload::layer_terms(in.model, in.layout.tp);
+    terms.linear_more.attention = linear.attention - full.attention;
+    terms.linear_more.latent = -full.latent;
+    terms.linear_more.norms = linear.norms - full.norms;
+    terms.linear_attention = linear.attention;
+  }
   terms.layer = workload::layer_terms(in.model, in.layout.tp);
   if (in.model.experts.count > 0) terms.expert_layer = workload::expert_layer_terms(in.model, in.layout);
   terms.layer_adapters = workload::layer_adapters(in, false);
@@ -275,10 +305,20 @@ namespace {
 /// Of one token in the matrices of attention.
 double attention_flops(const TransformerConfig& m) {
   const double h = m.hidden, d = m.head_dim, a = m.heads, k = m.kv_heads;
-  if (m.latent.kv_rank == 0) return 2 * h * (a + 2 * k) * d + 2 * a * d * h;
+  if (m.latent.kv_rank == 0) return 2 * h * (a + (m.attention_gate ? a : 0) + 2 * k) * d + 2 * a * d * h;
   const LayerParameters p = workload::layer_terms(m, 1);
   // Norms are no matrices.
   return 2 * (p.attention + p.latent - m.latent.q_rank - m.latent.kv_rank);
+}
+
+/// Of one token in the matrices of linear attention, and in its convolution and the rule of its states as it would go
+/// token by token: what is kept of a state meets the key and the value, and the query (as Megatron-LM counts:
+/// num_floating_point_operations).
+double linear_attention_flops(const TransformerConfig& m) {
+  return 2 * m.hidden * (m.linear.columns() + m.linear.values());
+}
+double linear_core_flops(const TransformerConfig& m) {
+  return 8 * m.linear.state() + 2 * m.linear.conv * m.linear.channels();
 }
 
 /// Of one token in the MLP of a layer, or in the router and the experts that it is sent to.
@@ -290,7 +330,7 @@ double mlp_flops(const TransformerConfig& m, bool with_experts) {
 }
 
 /// Of one token in the matrices of a layer that selective recomputation passes once more.
-double flops_again(const StepInputs& in, bool with_experts) {
+double flops_again(const StepInputs& in, bool with_experts, bool linear) {
   using workload::Adapted;
   const TransformerConfig& m = in.model;
   const auto adapters = [&](const std::function<bool(const Adapted&)>& takes) {
@@ -302,10 +342,13 @@ double flops_again(const StepInputs& in, bool with_experts) {
   const auto again = [&](RecomputeModule module) { return recomputes(in.options, module) ? 1.0 : 0.0; };
   const double h = m.hidden, d = m.head_dim, a = m.heads, each = m.gated_mlp ? 6 : 4;
   const double k = static_cast<double>(workload::kv_heads_per_rank(m, in.layout.tp)) * in.layout.tp;  // with copies
+  const double gated = m.attention_gate ? 2 : 1;
   double sum = 2 * h * d *
-               (a * (again(RecomputeModule::q_proj) + again(RecomputeModule::o_proj)) +
+               (a * (gated * again(RecomputeModule::q_proj) + again(RecomputeModule::o_proj)) +
                 k * (again(RecomputeModule::k_proj) + again(RecomputeModule::v_proj)));
-  if (const LatentAttention& l = m.latent; l.kv_rank > 0) {
+  if (linear) {
+    sum = 2 * m.linear.values() * h * again(RecomputeModule::o_proj);
+  } else if (const LatentAttention& l = m.latent; l.kv_rank > 0) {
     const double up = (l.q_rank > 0 ? l.q_rank : h) * m.key_dim() + l.kv_rank * (l.nope + m.value_dim());
     sum = 2 * a * (again(RecomputeModule::mla_up_proj) * up + again(RecomputeModule::o_proj) * m.value_dim() * h);
     sum += again(RecomputeModule::mla_up_proj) *
@@ -330,16 +373,18 @@ FlopTerms flop_terms(const StepInputs& in) {
   const TransformerConfig& m = in.model;
   const double s = in.batch.sequence, h = m.hidden, d = m.head_dim, a = m.heads, k = m.kv_heads;
   const double with_experts = expert_layers(m), dense = m.layers - with_experts;
+  const double linear = linear_layers(m), attending = m.layers - linear;
   FlopTerms flops;
   flops.samples = in.batch.global_batch;
-  flops.linear = s * (m.layers * attention_flops(m) + dense * mlp_flops(m, false) + with_experts * mlp_flops(m, true));
+  flops.linear = s * (attending * attention_flops(m) + linear * linear_attention_flops(m) +
+                      dense * mlp_flops(m, false) + with_experts * mlp_flops(m, true));
   if (m.latent.kv_rank == 0)
-    flops.copies = m.layers * s * 4 * h *
+    flops.copies = attending * s * 4 * h *
                    (static_cast<double>(workload::kv_heads_per_rank(m, in.layout.tp)) * in.layout.tp - k) * d;
   const double core = 2 * a * s * s * (m.key_dim() + m.value_dim());
   // No discount for causal attention; of a window what it leaves of a causal layer.
   const double windowed = windowed_layers(m), seen = causal_keys(0, s, m.window.tokens) / causal_keys(0, s);
-  flops.core = m.layers * core;
+  flops.core = attending * core + linear * s * linear_core_flops(m);
   if (windowed > 0) flops.core *= (m.layers - windowed + windowed * seen) / m.layers;
   if (in.options.embedding_and_logits) flops.logits = 2 * s * h * m.vocab;
   const auto adapters = [&](bool experts) { return s * workload::adapter_flops(in, experts); };
@@ -352,11 +397,14 @@ FlopTerms flop_terms(const StepInputs& in) {
   const bool of_core = full || recomputes(in.options, RecomputeModule::core_attn);
   for (int layer = 0; layer < m.layers; ++layer) {
     if (!recomputes_layer(in.options, layer)) continue;
-    const bool experts = has_experts(m, layer);
-    flops.recomputed +=
-        full ? s * (attention_flops(m) + mlp_flops(m, experts)) + flops.copies / m.layers + adapters(experts)
-             : s * flops_again(in, experts);
-    if (of_core) flops.recomputed += core * (has_window(m, layer) ? seen : 1);
+    const bool experts = has_experts(m, layer), of_states = has_linear_attention(m, layer);
+    if (full && of_states)
+      flops.recomputed += s * (linear_attention_flops(m) + linear_core_flops(m) + mlp_flops(m, experts));
+    else
+      flops.recomputed +=
+          full ? s * (attention_flops(m) + mlp_flops(m, experts)) + flops.copies / attending + adapters(experts)
+               : s * flops_again(in, experts, of_states);
+    if (of_core && !of_states) flops.recomputed += core * (has_window(m, layer) ? seen : 1);
   }
   return flops;
 }
@@ -387,6 +435,19 @@ int windowed_layers(const TransformerConfig& m) {
   return count;
 }
 
+bool has_linear_attention(const TransformerConfig& m, int layer) {
+  const LinearAttention& l = m.linear;
+  return l.key_heads > 0 && (l.full_every == 0 || (layer + 1) % l.full_every != 0) &&
+         std::find(l.full_at.begin(), l.full_at.end(), layer) == l.full_at.end();
+}
+
+int linear_layers(const TransformerConfig& m) {
+  int count = 0;
+  if (m.linear.key_heads > 0)
+    for (int layer = 0; layer < m.layers; ++layer) count += has_linear_attention(m, layer) ? 1 : 0;
+  return count;
+}
+
 double causal_keys(double kept, double tokens, int window) {
   // Those of the first queries, which the window does not cut, and of the others.
   const double whole = window == 0 ? tokens : std::clamp(window - kept, 0.0, tokens);
@@ -394,9 +455,11 @@ double causal_keys(double kept, double tokens, int window) {
 }
 
 double parameter_count(const TransformerConfig& m) {
-  const double with_experts = expert_layers(m);
+  const double with_experts = expert_layers(m), linear = linear_layers(m);
+  const double linear_more =
+      linear > 0 ? workload::layer_parameters(m, 1, true).total() - workload::layer_parameters(m, 1).total() : 0;
   return (m.layers - with_experts) * workload::layer_parameters(m, 1).total() +
-         with_experts * workload::expert_layer_parameters(m, {}).total() +
+         with_experts * workload::expert_layer_parameters(m, {}).total() + linear * linear_more +
          workload::embedding_parameters(m, 1).total() + workload::head_parameters(m, 1, m.tied_embeddings).total();
 }
 

@@ -11,6 +11,10 @@
 // r_q + h (r_kv + d_r) and norms r_q + r_kv, whole on every TP rank; out of them r_q a (d_n + d_r) + r_kv a (d_n + d_v)
 // and the projection a d_v h, split over TP. Without a query rank h a (d_n + d_r) in the place of both.
 //
+// Linear attention (Gated DeltaNet) with a_k heads of queries and keys and a_v of values: in h (2 a_k d_k + 2 a_v d_v +
+// 2 a_v), out a_v d_v h, taps of the convolution over 2 a_k d_k + a_v d_v channels, a decay and a bias of its step for
+// each a_v, split over TP; a norm of d_v, whole. A gate of what attention gives: h a d more.
+//
 // FLOPs (multiply-add = 2) follow Narayanan et al. 2021: no discount for causal attention, so that MFU
 // compares with Megatron's figures; utilisation by NVIDIA's recipes (half of the attention core) reads lower.
 #pragma once
@@ -41,18 +45,19 @@ struct LayerKind {
   bool windowed = false;  ///< queries meet the keys of a sliding window only
   bool whole = false;     ///< left out of recomputation
   bool bf16 = false;      ///< where others are computed in fp8 or fp4
+  bool linear = false;    ///< linear attention, in the place of attention to keys
   friend bool operator==(const LayerKind&, const LayerKind&) = default;
 };
 LayerKind kind_of_layer(const StepInputs&, int layer);
 /// The kind that stands for a model's layers where one is shown: with experts before without, all keys before a window,
-/// recomputed before left out of that, in the step's precision before bf16.
+/// recomputed before left out of that, in the step's precision before bf16, attention before linear attention.
 LayerKind shown_kind(const StepInputs&);
 /// All that there can be, in this order.
 std::vector<LayerKind> layer_kinds();
 
 /// Of a layer with an MLP, and with experts.
-RankParameters layer_parameters(const TransformerConfig&, int tp);
-RankParameters expert_layer_parameters(const TransformerConfig&, const ParallelLayout&);
+RankParameters layer_parameters(const TransformerConfig&, int tp, bool linear = false);
+RankParameters expert_layer_parameters(const TransformerConfig&, const ParallelLayout&, bool linear = false);
 /// Word and learned position embeddings.
 RankParameters embedding_parameters(const TransformerConfig&, int tp);
 /// Final norm, and the output matrix unless `shares_embedding` (tied and on the embedding's stage).

@@ -107,12 +107,14 @@ struct UnitWork {
 
 /// Units of a stage in forward order; equal layers share their work. From `layer` on one for each kind of layer.
 enum class UnitKind { embedding, head, layer };
-inline constexpr std::size_t unit_kinds = 2 + 16;
+inline constexpr std::size_t unit_kinds = 2 + 32;
 UnitKind unit_of(LayerKind);
 /// Of a layer.
 LayerKind layer_of(UnitKind);
 constexpr bool is_layer(UnitKind kind) { return kind != UnitKind::embedding && kind != UnitKind::head; }
 inline bool is_windowed(UnitKind kind) { return is_layer(kind) && layer_of(kind).windowed; }
+/// A layer that meets more keys with every token.
+inline bool attends_to_keys(UnitKind kind) { return is_layer(kind) && !layer_of(kind).linear; }
 struct Unit {
   UnitKind kind = UnitKind::layer;
   std::string label;  ///< "L5", "embedding", "head"

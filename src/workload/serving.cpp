@@ -46,7 +46,7 @@ ServingTimes without_messages(ServingTimes t) {
 ContextLayers layers_of(const StagePlan& stage) {
   ContextLayers out;
   for (const Unit& u : stage.units)
-    if (is_layer(u.kind)) ++(is_windowed(u.kind) ? out.windowed : out.full);
+    if (attends_to_keys(u.kind)) ++(is_windowed(u.kind) ? out.windowed : out.full);
   return out;
 }
 
@@ -90,7 +90,8 @@ Result<Priced> priced(const StepInputs& in, const Fabric& fabric, const Collecti
 class Growth {
  public:
   explicit Growth(const StepInputs& in) : pass_(token_pass(in, in.serving->mean_prompt_tokens())) {
-    for (int layer = 0; layer < in.model.layers; ++layer) (has_window(in.model, layer) ? windowed_ : full_) = true;
+    for (int layer = 0; layer < in.model.layers; ++layer)
+      if (!has_linear_attention(in.model, layer)) (has_window(in.model, layer) ? windowed_ : full_) = true;
     first_ = cores(in.serving->mean_prompt_tokens());
   }
   LongerContext at(int context) {
@@ -222,6 +223,7 @@ void add_layer(ServingPhase& phase, const StagePlan& stage, const StepInputs& pa
   phase.layer = work.forward_time();
   phase.layer_comm = work.sum_of([](const Stretch& s) { return s.computes() ? Seconds{} : s.time; });
   phase.operations = layer_operations(pass).forward;
+  phase.linear_operations = linear_attention_operations(pass).forward;
   phase.collectives = stage.collectives;
 }
 
@@ -265,7 +267,7 @@ class Rounds {
   OpId through(const StagePlan& stage, StreamId stream, const LongerContext& longer, const std::string& what,
                std::optional<OpId> before) {
     for (const Unit& unit : stage.units) {
-      bool grows = longer.any() && is_layer(unit.kind);
+      bool grows = longer.any() && attends_to_keys(unit.kind);
       for (const Stretch& s : stage.work(unit).forward) {
         const Seconds time =
             s.time + (grows && s.computes() ? (is_windowed(unit.kind) ? longer.windowed : longer.full) : Seconds{});

@@ -5,6 +5,7 @@
 
 #include "collcast/base/units.hpp"
 #include "workload/attention_core.hpp"
+#include "workload/linear_attention.hpp"
 #include "workload/memory_remedies.hpp"
 #include "workload/parameters.hpp"
 #include "workload/serving.hpp"
@@ -22,7 +23,8 @@ PassMemoryTerms terms_of_pass(const StepInputs& in, const StepInputs& pass, bool
   out.sequences = pass.batch.micro_batch;
   out.element_bytes = KernelTimer(pass).precision().activation;
   out.hidden = share.hidden;
-  out.attention = share.query + share.key + share.value;
+  out.attention = share.query + share.gate + share.key + share.value;
+  if (linear_layers(in.model) > 0) out.attention = std::max(out.attention, LinearShare(pass).columns);
   out.mlp = widths * share.ffn;
   if (has_experts) {
     out.expert_rows = share.taken;
@@ -110,7 +112,16 @@ ServingMemoryTerms serving_memory_terms(const StepInputs& in, int stage) {
   out.window_tokens = std::min<double>(out.kept_tokens, in.model.window.tokens);
   const std::vector<StageLayer> layers = layers_of_stage(in, stage);
   for (const StageLayer& layer : layers)
-    ++(in.serving->kv_window && has_window(in.model, layer.number) ? out.windowed_layers : out.full_layers);
+    ++(has_linear_attention(in.model, layer.number)                  ? out.state_layers
+       : in.serving->kv_window && has_window(in.model, layer.number) ? out.windowed_layers
+                                                                     : out.full_layers);
+  if (out.state_layers > 0) {
+    const LinearShare linear(prompts);
+    out.state = linear.state;
+    out.state_bytes = in.serving->state_bytes;
+    out.inputs = linear.inputs;
+    out.input_bytes = timer.precision().activation;
+  }
   const bool experts = out.parameters.expert_layers > 0;
   out.prompts = terms_of_pass(in, prompts, experts, stage);
   if (const std::optional<RequestLoad>& load = in.serving->load) {

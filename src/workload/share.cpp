@@ -19,6 +19,7 @@ Share::Share(const StepInputs& in) {
   key = keys * m.key_dim();
   value = keys * m.value_dim();
   output = static_cast<double>(m.heads) * m.value_dim() / t;
+  if (m.attention_gate) gate = query;
   if (m.latent.kv_rank > 0) latent = m.latent.q_rank + m.latent.kv_rank + m.latent.rope;
   ffn = m.ffn / t;
   vocab = m.vocab / t;

@@ -12,6 +12,7 @@ struct Share {
   double hidden = 0;
   double query = 0, key = 0;     ///< a d / t and max(k/t, 1) d
   double value = 0, output = 0;  ///< the same, unless latent attention has values of another size: of k and of a heads
+  double gate = 0;               ///< of what attention gives: a d / t, where the model has one
   double latent = 0;             ///< latent attention: r_q + r_kv + d_r
   double ffn = 0;                ///< f / t
   double vocab = 0;              ///< V / t

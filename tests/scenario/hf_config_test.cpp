@@ -463,6 +463,8 @@ TEST_CASE("another architecture is named, with what is supported and what is mis
       "GemmaForCausalLM, Gemma2ForCausalLM, Gemma3ForCausalLM, CohereForCausalLM, Cohere2ForCausalLM, "
       "NemotronForCausalLM, MixtralForCausalLM, "
       "MiniMaxM2ForCausalLM, GptOssForCausalLM, Grok1ModelForCausalLM, Qwen2MoeForCausalLM, Qwen3MoeForCausalLM, "
+      "Qwen3NextForCausalLM, Qwen3_5ForCausalLM, Qwen3_5MoeForCausalLM, Qwen3_5ForConditionalGeneration, "
+      "Qwen3_5MoeForConditionalGeneration, "
       "DeepseekV2ForCausalLM, "
       "DeepseekV3ForCausalLM, GPT2LMHeadModel, "
       "GPTJForCausalLM, GPTNeoXForCausalLM, FalconForCausalLM, MPTForCausalLM; of the fields of a dense transformer it "

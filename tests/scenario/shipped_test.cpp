@@ -344,6 +344,11 @@ TEST_CASE("shipped models have their public dimensions") {
   CHECK(active_parameter_count(shipped_config("kimi-k2")) == Approx(32.9e9).epsilon(0.03));
   CHECK(parameter_count(shipped_config("minimax-m2")) == billions(228.7));
   CHECK(active_parameter_count(shipped_config("minimax-m2")) == Approx(11.0e9).epsilon(0.01));
+  // Qwen3-Next 80B-A3B and Qwen3.5 397B-A17B by their names.
+  CHECK(parameter_count(shipped_config("qwen3-next-80b-a3b")) == billions(80));
+  CHECK(active_parameter_count(shipped_config("qwen3-next-80b-a3b")) == Approx(3.9e9).epsilon(0.01));
+  CHECK(parameter_count(shipped_config("qwen3.5-397b-a17b")) == billions(397));
+  CHECK(active_parameter_count(shipped_config("qwen3.5-397b-a17b")) == Approx(17e9).epsilon(0.03));
   CHECK(parameter_count(shipped_config("gpt-oss-120b")) == billions(116.8));
   CHECK(active_parameter_count(shipped_config("gpt-oss-120b")) == Approx(5.71e9).epsilon(0.01));
   // 8.54, 27.2 and 41.3 billion (Falcon's files hold 41.8, the embedding twice), 20.6 and 7.24.

@@ -206,3 +206,15 @@ TEST_CASE("layers that a window names are layers of the model") {
             "s.yaml:4:102: error: none of the 8 layers (s.yaml:4:17) has a sliding window\n"
             "    hint: use a smaller full_first, or no window\n"));
 }
+
+TEST_CASE("layers that linear attention names are layers of the model") {
+  const std::string model = "model: {layers: 8, hidden: 1024, heads: 16, ffn: 4096, vocab: 1000, linear_attention: ",
+                    rest = "}\nbatch: {sequence: 128, global_batch: 8}\n",
+                    sizes = "key_heads: 4, value_heads: 8, key_dim: 64, value_dim: 64";
+  CHECK(errors_together(model + "{" + sizes + ", full_at: [7]}" + rest).empty());
+  CHECK(has(errors_together(model + "{" + sizes + ", full_at: [8]}" + rest),
+            "error: model.linear_attention.full_at names layer 8, the model has layers 0 to 7 (s.yaml:4:17)\n"));
+  const std::string few = errors_together(model + "{key_heads: 4}" + rest);
+  for (const char* key : {"value_heads", "key_dim", "value_dim"})
+    CHECK(has(few, std::string("required key '") + key + "' is missing in model.linear_attention"));
+}

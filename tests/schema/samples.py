@@ -74,7 +74,7 @@ SCENARIOS["served"] = {
     "name": "served", "layout": {"tp": 2, "pp": 2, "dp": 2, "ep": 1, "etp": 2, "order": "tp-pp-dp",
                                  "sequence_parallel": True, "uneven_stages": True},
     "inference": {"batch": 8, "prompt_tokens": 512, "output_tokens": 16, "microbatches": 2, "precision": "fp16",
-                  "kv_precision": "fp8", "expert_imbalance": 1.5, "batching": "static"},
+                  "kv_precision": "fp8", "state_precision": "bf16", "expert_imbalance": 1.5, "batching": "static"},
     "search": {"tp": [1, 2], "pp": [1, 2], "dp": [2], "ep": [1], "micro_batch": [1, 4], "sequence_parallel": [True],
                "batch": [8, 16]},
     "gates": {"step_s": {"max": "20s"}, "ttft_s": {"max": "1s"}, "tpot_s": {"max": "1s"},

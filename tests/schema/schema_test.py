@@ -57,7 +57,12 @@ OTHER = "--overlay tests/golden/inputs/other-overlay.yaml"
 # (schema, command): every command in every shape that its document can take.
 WINDOW = ("--set model.window.tokens=1024 --set model.window.full_every=2 --set model.window.full_first=1 "
           "--set 'model.window.full_at=[4]' --set model.parallel_mlp.norms=1 --set model.parallel_mlp.one_reduce=true")
+LINEAR = ("--set model.linear_attention.key_heads=8 --set model.linear_attention.value_heads=16 --set model.linear_attention.key_dim=64 "
+          "--set model.linear_attention.value_dim=64 --set model.linear_attention.full_every=4 "
+          "--set 'model.linear_attention.full_at=[4]' --set model.attention_gate=true")
 COMMANDS = [
+    ("step", f"collcast step llama3-8b-8xh100 --method estimate {LINEAR}"),
+    ("plan", f"{ONE_LAYOUT} --pp 8 {LINEAR}"),
     ("step", f"collcast step llama3-8b-8xh100 --method estimate {WINDOW}"),
     ("step", "collcast step llama3-70b-inference-8xh100 --set model.window.tokens=512 --set inference.kv_window=false"),
     ("step", "collcast step llama3-70b-inference-8xh100 --what-if benchmark-run --method estimate"),

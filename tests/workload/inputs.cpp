@@ -2,6 +2,7 @@
 
 #include <catch2/catch.hpp>
 
+#include <algorithm>
 #include <utility>
 
 namespace collcast::test {
@@ -174,6 +175,10 @@ CollectivePolicy rings(int chunks) {
   policy.algorithm = "ring";
   policy.chunks = chunks;
   return policy;
+}
+
+bool has_kernel(const std::vector<Operation>& operations, const std::string& name) {
+  return std::any_of(operations.begin(), operations.end(), [&](const Operation& op) { return op.name == name; });
 }
 
 const Operation& named(const std::vector<Operation>& operations, const std::string& name) {

@@ -58,6 +58,7 @@ inline constexpr double mib = 1024.0 * 1024, gib = 1024 * mib;
 
 /// The operation called `name`; fails the test if there is none.
 const Operation& named(const std::vector<Operation>&, const std::string& name);
+bool has_kernel(const std::vector<Operation>&, const std::string& name);
 std::vector<std::uint32_t> values(const Group&);
 
 }  // namespace collcast::test

@@ -28,10 +28,6 @@ StepInputs beside(int norms, bool one_reduce, int tp, bool sequence_parallel = f
 
 StepResult both_ways_on_two(const StepInputs& in) { return forecast_on_two(in, Method::both); }
 
-bool has_kernel(const std::vector<Operation>& ops, const std::string& name) {
-  return std::any_of(ops.begin(), ops.end(), [&](const Operation& op) { return op.name == name; });
-}
-
 /// How often a TP collective of this name is called in a step.
 std::int64_t calls(const StepResult& r, const std::string& name) {
   std::int64_t count = 0;

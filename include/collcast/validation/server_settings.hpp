@@ -25,6 +25,7 @@ struct ServerSettings {
   std::optional<int> max_batched_tokens = {};  ///< of one pass
   std::optional<int> recv_interval = {};       ///< passes of tokens alone from one look for requests to the next
   std::optional<double> kv_bytes = {};         ///< of an element of kept keys and values
+  std::optional<double> state_bytes = {};      ///< of an element of kept states of linear attention
   std::string source = {};
   std::string said = {};  ///< all of that but the source, as written: "backend=sglang, tp=4, max_running=32"
 };

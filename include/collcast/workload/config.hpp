@@ -48,6 +48,25 @@ struct SlidingWindow {
   std::vector<int> full_at = {};  ///< layers that do besides
 };
 
+/// Layers with a state of fixed size for each head in the place of kept keys and values (linear attention), by the
+/// gated delta rule (Gated DeltaNet, Yang et al. 2024, arXiv 2412.06464; Qwen3-Next, Qwen3.5).
+struct LinearAttention {
+  int key_heads = 0;               ///< of queries and of keys; 0: every layer attends to keys
+  int value_heads = 0;             ///< a multiple of them; the states are theirs
+  int key_dim = 0, value_dim = 0;  ///< elements of a head's query and key, and of its value: a state has their product
+  int conv = 4;                    ///< taps of the convolution over each channel of queries, keys and values
+  int full_every = 0;              ///< of so many layers the last attends to keys (Qwen3-Next 4); 0: none
+  std::vector<int> full_at = {};   ///< layers that do besides
+  /// Elements of a token's queries (keys have as many) and values, of all heads.
+  double keys() const { return 1.0 * key_heads * key_dim; }
+  double values() const { return 1.0 * value_heads * value_dim; }
+  /// Channels of the convolution, and columns of the projection in: queries, keys, values; an output gate as wide as
+  /// these; a step and a decay of each value head.
+  double channels() const { return 2 * keys() + values(); }
+  double columns() const { return channels() + values() + 2.0 * value_heads; }
+  double state() const { return 1.0 * value_heads * key_dim * value_dim; }
+};
+
 /// Attention and MLP of a layer that read the same input and add to it at once (GPT-J, GPT-NeoX, PaLM, Falcon).
 struct ParallelMlp {
   int norms = 0;           ///< before them: one for both, or one for each; 0: one after the other
@@ -74,6 +93,8 @@ struct TransformerConfig {
   LatentAttention latent = {};
   SlidingWindow window = {};
   ParallelMlp parallel_mlp = {};
+  LinearAttention linear = {};
+  bool attention_gate = false;  ///< what attention gives is scaled by a gate as wide as its queries (Qwen3-Next)
 
   /// Elements of a head's query and key, and of its value.
   int key_dim() const { return latent.kv_rank > 0 ? latent.nope + latent.rope : head_dim; }
@@ -87,6 +108,9 @@ int expert_layers(const TransformerConfig&);
 bool has_window(const TransformerConfig&, int layer);
 /// Layers where they do.
 int windowed_layers(const TransformerConfig&);
+/// Whether a layer (from 0) has linear attention, and layers that have it.
+bool has_linear_attention(const TransformerConfig&, int layer);
+int linear_layers(const TransformerConfig&);
 /// Keys that `tokens` queries behind `kept` tokens meet together, of each head: causal, min(position, window) each.
 double causal_keys(double kept, double tokens, int window = 0);
 /// Of the whole model, replicas not counted.
@@ -245,6 +269,7 @@ struct Serving {
   Batching batching = Batching::at_once;
   bool cut_by_stages = false;  ///< nobody said how many micro-batches: cut() has them, of another layout or batch too
   std::optional<RequestLoad> load = {};  ///< of continuous batching; nothing: requests that have long been coming
+  double state_bytes = 4;                ///< of an element of the kept states of linear attention
   /// One for every stage, where the batch can be cut so and nobody said otherwise.
   void cut(const ParallelLayout& layout) {
     if (cut_by_stages) micro_batches = batch % layout.pp == 0 && !is_continuous() ? layout.pp : 1;

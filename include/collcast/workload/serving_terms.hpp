@@ -95,15 +95,19 @@ struct ServingMemoryTerms {
   double sequences = 0;                         ///< of a replica
   double kept_tokens = 0, window_tokens = 0;    ///< of one: all, and in layers that keep a window of them
   double full_layers = 0, windowed_layers = 0;  ///< of the stage: that keep all, and a window
+  double state_layers = 0;                      ///< of the stage: with linear attention, that keep states
+  double state = 0, state_bytes = 0;            ///< of a sequence in each: elements of the states, and bytes of one
+  double inputs = 0, input_bytes = 0;           ///< the last inputs of the convolution likewise
   PassMemoryTerms prompts, tokens;
   double weights() const {
-    return matrix_bytes * (parameters.layers * parameters.layer.total() +
-                           parameters.expert_layers * parameters.expert_layer.total()) +
+    return matrix_bytes * parameters.of_layers() +
            end_bytes * (parameters.embedding + parameters.positions + parameters.output + parameters.final_norm);
   }
-  double kept() const {
+  double keys_and_values() const {
     return kept_bytes * kept_elements * sequences * (full_layers * kept_tokens + windowed_layers * window_tokens);
   }
+  double states() const { return sequences * state_layers * (state_bytes * state + input_bytes * inputs); }
+  double kept() const { return keys_and_values() + states(); }
   double activations() const { return std::max(prompts.activations(), tokens.activations()).value(); }
   double buffers() const { return std::max(prompts.buffers(), tokens.buffers()).value(); }
 };

@@ -86,9 +86,12 @@ struct LayerOperations {
   std::vector<Operation> forward;
   std::vector<Operation> backward;   ///< input and weight gradients
   std::vector<Operation> recompute;  ///< forward again inside the backward
+  bool empty() const { return forward.empty(); }
 };
 /// Of a layer with experts if the model has them.
 LayerOperations layer_operations(const StepInputs&);
+/// Of a layer with linear attention beside others that attend to keys; empty where a model has not both.
+LayerOperations linear_attention_operations(const StepInputs&);
 
 struct LayerTimes {    ///< one layer, one micro-batch; with experts if the stage has one with
   Seconds forward{};   ///< compute and exposed TP, CP and EP
@@ -177,11 +180,12 @@ struct ServingPass {
 struct ServingPhase {
   Seconds estimate{};
   std::optional<Seconds> simulate{};
-  Breakdown breakdown;                      ///< of the stage with the most work; sums to time()
-  Seconds layer{};                          ///< one layer, one micro-batch: kernels and communication
-  Seconds layer_comm{};                     ///< of that TP and EP
-  std::vector<Operation> operations;        ///< of that layer
-  std::vector<CollectiveCost> collectives;  ///< of the stage's rank
+  Breakdown breakdown;                            ///< of the stage with the most work; sums to time()
+  Seconds layer{};                                ///< one layer, one micro-batch: kernels and communication
+  Seconds layer_comm{};                           ///< of that TP and EP
+  std::vector<Operation> operations;              ///< of that layer
+  std::vector<Operation> linear_operations = {};  ///< of one with linear attention, where others have none
+  std::vector<CollectiveCost> collectives;        ///< of the stage's rank
   ServingPass pass;
   Seconds time() const { return simulate.value_or(estimate); }
 };
@@ -205,6 +209,7 @@ struct StepResult {
   double mfu = 0, hfu = 0;
   LayerTimes layer;
   LayerOperations operations;
+  LayerOperations linear_operations = {};  ///< linear_attention_operations()
   Breakdown breakdown;
   Slowdown slowdown;
   MemoryUse memory;  ///< of the fullest rank

@@ -35,6 +35,9 @@ struct AdapterParameters {  ///< of the low-rank adapters of one layer on one ra
 struct ParameterTerms {                  ///< held by one rank of a stage
   double layers = 0, expert_layers = 0;  ///< of the stage, with an MLP and with experts
   LayerParameters layer, expert_layer;
+  double linear_layers = 0;       ///< of all these, with linear attention
+  LayerParameters linear_more{};  ///< so many more each has than one that attends, or fewer: negative
+  double linear_attention = 0;    ///< and its linear attention alone: 1/TP of the layer's
   AdapterParameters layer_adapters, expert_layer_adapters;  ///< beside each
   double embedding = 0, output = 0;                         ///< 1/TP of the padded vocabulary; first and last stage
   double positions = 0, final_norm = 0;                     ///< the same on every TP rank
@@ -42,14 +45,20 @@ struct ParameterTerms {                  ///< held by one rank of a stage
   double all_layers() const { return layers + expert_layers; }
   double sharded() const {
     return layers * (layer.sharded() + layer_adapters.sharded) +
-           expert_layers * (expert_layer.sharded() + expert_layer_adapters.sharded) + embedding + output;
+           expert_layers * (expert_layer.sharded() + expert_layer_adapters.sharded) +
+           linear_layers * linear_more.sharded() + embedding + output;
   }
   double replicated() const {
     return layers * (layer.replicated() + layer_adapters.replicated) +
-           expert_layers * (expert_layer.replicated() + expert_layer_adapters.replicated) + positions + final_norm;
+           expert_layers * (expert_layer.replicated() + expert_layer_adapters.replicated) +
+           linear_layers * linear_more.replicated() + positions + final_norm;
   }
   double experts() const { return expert_layers * (expert_layer.experts + expert_layer_adapters.experts); }
   double total() const { return sharded() + replicated() + experts(); }
+  /// Of the layers, without adapters.
+  double of_layers() const {
+    return layers * layer.total() + expert_layers * expert_layer.total() + linear_layers * linear_more.total();
+  }
   /// Of the embedding and the head.
   double ends() const { return embedding + output + positions + final_norm; }
   double trained_ends() const { return frozen ? 0 : ends(); }
@@ -57,7 +66,9 @@ struct ParameterTerms {                  ///< held by one rank of a stage
   /// That have gradients and an optimizer, and of these the experts'.
   double trained() const { return frozen ? adapters() : total(); }
   /// Matrices of the layers, which can be kept in fewer bits where they are frozen; without the router's.
-  double base_matrices() const { return layers * layer.matrices() + expert_layers * expert_layer.matrices(); }
+  double base_matrices() const {
+    return layers * layer.matrices() + expert_layers * expert_layer.matrices() + linear_layers * linear_more.matrices();
+  }
   double trained_experts() const { return frozen ? expert_layers * expert_layer_adapters.experts : experts(); }
 };
 ParameterTerms parameter_terms(const StepInputs&, int stage);
@@ -103,6 +114,10 @@ struct ActivationTerms {  ///< of one layer and micro-batch
   Volume cast{};
   Volume total() const { return norms + projections + latent + mlp + experts + core + input + adapters - cast; }
 };
+struct LinearActivations {  ///< of one layer and micro-batch: negative where linear attention keeps less than attention
+  Volume kept{};            ///< until the backward
+  Volume weights{};         ///< zero bubble: from the backward to the weight gradients
+};
 struct MemoryTerms {  ///< of one rank of a stage
   int stage = 0;
   ParameterTerms parameters;
@@ -111,19 +126,21 @@ struct MemoryTerms {  ///< of one rank of a stage
   double base_bytes = 0;     ///< per parameter of the layers' matrices: fewer where they are kept quantised
   int weight_shares = 1, gradient_shares = 1, optimizer_shares = 1;  ///< ranks that each is split over with ZeRO
   int zero = 0;
-  double apart = 0;                                 ///< of the parameters those of experts that go their own way,
-  double trained_apart = 0;                         ///< of these what is trained,
-  int expert_shares = 1;                            ///< and both are split over so many ranks
-  double tokens = 0, rows = 0;                      ///< of a micro-batch: T, and T' of norms and residuals
-  ActivationTerms layer, expert_layer;              ///< kept
-  ActivationTerms whole_layer, whole_expert_layer;  ///< of layers that are left out of recomputation
-  Volume embedding_mask{}, final_norm{};            ///< kept besides by the end stages, per micro-batch
-  int chunks = 1;                                   ///< of the stage's layers; interleaved, V
+  double apart = 0;                                  ///< of the parameters those of experts that go their own way,
+  double trained_apart = 0;                          ///< of these what is trained,
+  int expert_shares = 1;                             ///< and both are split over so many ranks
+  double tokens = 0, rows = 0;                       ///< of a micro-batch: T, and T' of norms and residuals
+  ActivationTerms layer, expert_layer;               ///< kept
+  ActivationTerms whole_layer, whole_expert_layer;   ///< of layers that are left out of recomputation
+  LinearActivations linear_more, whole_linear_more;  ///< so much more layers with linear attention keep than others
+  Volume embedding_mask{}, final_norm{};             ///< kept besides by the end stages, per micro-batch
+  int chunks = 1;                                    ///< of the stage's layers; interleaved, V
   /// A chunk of the stage: its layers, and how many forwards of it are held, and wait for their weight gradients.
   struct Chunk {
     double layers = 0, expert_layers = 0;
     double whole_layers = 0, whole_expert_layers = 0;          ///< of these, left out of recomputation
     double offloaded_layers = 0, offloaded_expert_layers = 0;  ///< of these, with activations in the host's memory
+    double linear_layers = 0, whole_linear_layers = 0;         ///< of all with linear attention, of these left out
     int in_flight = 0, waiting = 0;
   };
   std::vector<Chunk> of_chunk;
@@ -159,6 +176,15 @@ struct MemoryTerms {  ///< of one rank of a stage
   double trained(double each, int shares, bool split) const {
     return each * (parameters.trained() - trained_apart) / shares + each * trained_apart / (split ? expert_shares : 1);
   }
+  /// Of layers with linear attention so much more than if they attended to keys, or less: part of activations().
+  Volume linear_activations() const {
+    Volume sum;
+    for (const Chunk& c : of_chunk)
+      sum += linear_more.kept * ((c.linear_layers - c.whole_linear_layers) * c.in_flight) +
+             whole_linear_more.kept * (c.whole_linear_layers * c.in_flight) +
+             linear_more.weights * (c.linear_layers * c.waiting);
+    return sum;
+  }
   Volume activations() const {
     Volume sum = embedding_mask * first_in_flight + final_norm * last_in_flight + head_weights * last_waiting +
                  probabilities * std::max(last_in_flight - 1, 0);
@@ -169,7 +195,7 @@ struct MemoryTerms {  ///< of one rank of a stage
           expert_layer.total() * ((c.expert_layers - c.whole_expert_layers - c.offloaded_expert_layers) * c.in_flight) +
           expert_layer.weights * (c.expert_layers * c.waiting) + whole_layer.total() * (c.whole_layers * c.in_flight) +
           whole_expert_layer.total() * (c.whole_expert_layers * c.in_flight);
-    return sum;
+    return sum + linear_activations();
   }
   /// Activations in the host's memory.
   Volume on_host() const {

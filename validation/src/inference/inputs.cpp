@@ -98,6 +98,7 @@ class Reading {
     s.load->recv_interval = known->recv_interval.value_or(1);
     if (known->max_batched_tokens) s.load->max_batched_tokens = std::max(*known->max_batched_tokens, 2 * s.batch);
     if (known->kv_bytes) s.kv_bytes = *known->kv_bytes;
+    if (known->state_bytes) s.state_bytes = *known->state_bytes;
     if (known->max_running && *known->max_running < s.batch) {
       s.load->concurrency = s.batch;
       s.batch = *known->max_running;

@@ -38,6 +38,15 @@ const std::array<Column, 11> columns{{{"backend", &S::backend},
                                       {"recv_interval", &S::recv_interval},
                                       {"source", &S::source}}};
 
+/// Formats of what is kept.
+struct Kept {
+  const char* name;
+  std::optional<double> S::*bytes;
+  std::vector<std::string> words;
+};
+const std::array<Kept, 2> kept_formats{{{"kv_precision", &S::kv_bytes, {"fp8", "bf16", "fp16"}},
+                                        {"state_precision", &S::state_bytes, {"fp32", "bf16", "fp16"}}}};
+
 /// Columns whose words say whose a line is.
 constexpr std::array<const char*, 4> telling{"backend", "system", "model", "precision"};
 
@@ -54,7 +63,8 @@ std::vector<SettingWord> words_of(const std::string& column, std::string_view te
 }
 
 void check_columns(const CsvFile& csv, Complaints& complaints) {
-  std::vector<std::string> known{"model", "kv_precision"};
+  std::vector<std::string> known{"model"};
+  for (const Kept& kept : kept_formats) known.emplace_back(kept.name);
   for (const Column& column : columns) known.emplace_back(column.name);
   for (std::size_t i = 0; i < csv.heading().size(); ++i)
     if (const std::string& name = csv.heading()[i]; std::find(known.begin(), known.end(), name) == known.end())
@@ -79,16 +89,17 @@ std::vector<std::string> known_words(const std::string& column, const InferenceT
   return out;
 }
 
-std::optional<double> bytes_of(const std::string& precision, const Location& where, Complaints& complaints) {
-  if (precision == "fp8") return 1;
-  if (precision == "bf16" || precision == "fp16") return 2;
-  complaints.add(where, fmt::format("kv_precision is '{}'", printable(precision)),
-                 expected_one_of(precision, {"fp8", "bf16", "fp16"}));
+std::optional<double> bytes_of(const Kept& kept, const std::string& word, const Location& where,
+                               Complaints& complaints) {
+  if (std::find(kept.words.begin(), kept.words.end(), word) != kept.words.end())
+    return word == "fp8" ? 1 : word == "fp32" ? 4 : 2;
+  complaints.add(where, fmt::format("{} is '{}'", kept.name, printable(word)), expected_one_of(word, kept.words));
   return std::nullopt;
 }
 
 void put(const std::string& name, const std::string& text, const Location& where, S& settings, Complaints& complaints) {
-  if (name == "kv_precision") settings.kv_bytes = bytes_of(text, where, complaints);
+  for (const Kept& kept : kept_formats)
+    if (name == kept.name) settings.*kept.bytes = bytes_of(kept, text, where, complaints);
   const auto column = std::find_if(columns.begin(), columns.end(), [&](const Column& c) { return name == c.name; });
   if (column == columns.end()) return;
   if (const auto* of_text = std::get_if<Text>(&column->to)) {
