@@ -237,17 +237,19 @@ TEST_CASE("how a row's server was started is said by the last line that fits it"
 }
 
 TEST_CASE("a server keeps states of linear attention in the format that its line says") {
-  const std::string head = "backend,kv_precision,state_precision,source\n";
-  const Result<InferenceTables> tables = read_serving(head + "sglang,fp8,bf16,one\n");
+  const std::string head =
+      "backend,system,model,precision,tp,isl,osl,concurrency_from,max_running,max_batched_tokens,recv_interval,"
+      "kv_precision,state_precision,source\n";
+  const Result<InferenceTables> tables = read_serving(head + "sglang,,,,,,,,,,,fp8,bf16,one\n");
   REQUIRE(to_text(tables.errors()) == "");
   const Result<ServedRow> told =
       served_row(row("a,s,sglang,dense,h100_sxm,fp8,agg,1024,128,15,15,4,1,,1,1,,,100,10"), models(), tables->servers);
   REQUIRE(told);
   CHECK(told->inputs.serving->state_bytes == 2);
   CHECK(told->inputs.serving->kv_bytes == 1);
-  const Result<InferenceTables> bad = read_serving(head + "sglang,fp32,fp8,one\n");
-  CHECK(to_text(bad.errors()).find(":2:8: error: kv_precision is 'fp32'") != std::string::npos);
-  CHECK(to_text(bad.errors()).find(":2:13: error: state_precision is 'fp8'") != std::string::npos);
+  const Result<InferenceTables> bad = read_serving(head + "sglang,,,,,,,,,,,fp32,fp8,one\n");
+  CHECK(to_text(bad.errors()).find(":2:18: error: kv_precision is 'fp32'") != std::string::npos);
+  CHECK(to_text(bad.errors()).find(":2:23: error: state_precision is 'fp8'") != std::string::npos);
 }
 
 TEST_CASE("every bad cell of a table of settings is said at its place, all at once") {
