@@ -58,6 +58,10 @@ Term peak_term(const MemoryUse&);
 std::string joined(const std::vector<std::string>& parts);
 /// A count, unrounded.
 std::string exact(double);
+/// Of what a layer keeps for its backward that of latent attention and its indexer: T tokens, in words, and the rows of
+/// its small ranks.
+void add_latent_activations(Section&, const StepInputs&, const MemoryTerms&, bool experts, const std::string& tokens,
+                            const std::string& rows);
 /// Enough digits for the difference of two long times.
 std::string precise(Seconds);
 

@@ -89,25 +89,7 @@ Section activations_section(const StepInputs& in, const MemoryTerms& terms) {
       of_norms + (dropout ? ", two dropout masks" : ""));
   const int widths = experts ? kept.experts : kept.mlp;
   if (m.latent.kv_rank > 0) {
-    const LatentAttention& l = m.latent;
-    if (!kept.query)
-      add("projections", "w T a dv / TP", fmt::format("{} x {} x {} x {} / {}", w, tokens(in), m.heads, l.value, tp),
-          a.projections, "the core's output");
-    else
-      add("projections", "2 w T a (dn + dr + dv) / TP",
-          fmt::format("2 x {} x {} x {} x ({} + {} + {}) / {}", w, tokens(in), m.heads, l.nope, l.rope, l.value, tp),
-          a.projections, "query, key, value, and the core's output");
-    const std::string kept_rows = l.q_rank > 0 ? rows(in) : tokens(in);
-    if (terms.parameters.frozen)
-      add("small ranks",
-          l.q_rank > 0 ? "w T' (rq + rkv + dr + what adapters read)" : "w T (rkv + dr + what adapters read)",
-          fmt::format("{} x {} x {}", w, kept_rows,
-                      exact(a.latent.value() / (terms.weight_bytes * (l.q_rank > 0 ? terms.rows : terms.tokens)))),
-          a.latent, "before their norm, and after it where the matrix behind has an adapter");
-    else
-      add("small ranks", l.q_rank > 0 ? "w T' (2 rq + 2 rkv + dr)" : "w T (2 rkv + dr)",
-          fmt::format("{} x {} x (2 x {} + 2 x {} + {})", w, kept_rows, l.q_rank, l.kv_rank, l.rope), a.latent,
-          "before and after their norm");
+    add_latent_activations(out, in, terms, experts, tokens(in), m.latent.q_rank > 0 ? rows(in) : tokens(in));
   } else {
     const int gates = m.attention_gate ? 2 : 0, of_heads = (kept.query ? 2 : 1) + gates,
               of_keys = (kept.key ? 1 : 0) + (kept.value ? 1 : 0);

@@ -21,6 +21,12 @@ void add_latent_parameters(Section& out, const StepInputs& in, const LayerParame
       {"small ranks of a layer", "h (rq + rkv + dr) + rq + rkv",
        fmt::format("{} x ({} + {} + {}) + {} + {}", m.hidden, a.q_rank, a.kv_rank, a.rope, a.q_rank, a.kv_rank),
        p.latent, "", "matrices into them and their norms, whole on every TP rank"});
+  if (const SparseAttention& s = m.sparse; s.top_k > 0)
+    out.terms.push_back({"indexer of a layer", "rq H d + h (d + H) + 2 d",
+                         fmt::format("{} x {} x {} + {} x ({} + {}) + 2 x {}", a.q_rank, s.heads, s.dim, m.hidden,
+                                     s.dim, s.heads, s.dim),
+                         p.indexer, "",
+                         "of sparse attention: queries, keys and weights, and a norm; whole on every TP rank"});
 }
 
 /// What a layer with experts has in the place of the MLP.
@@ -102,7 +108,7 @@ void add_linear_attention(Section& out, const StepInputs& in, const ParameterTer
 std::string layer_sum(const LayerParameters& p) {
   std::string out;
   for (const double part :
-       {p.attention, p.latent, p.mlp, p.router, p.experts, p.norms, p.sharded_biases + p.replicated_biases})
+       {p.attention, p.latent, p.indexer, p.mlp, p.router, p.experts, p.norms, p.sharded_biases + p.replicated_biases})
     if (part > 0) out += (out.empty() ? "" : " + ") + exact(part);
   return out;
 }

@@ -55,6 +55,44 @@ void add_linear(Section& out, const StepInputs& in, const FlopTerms& f) {
        "2 per token and parameter of a matrix that it passes; forward of one sample through the model"});
 }
 
+/// What sparse attention leaves of the core, and what its indexer computes.
+void add_sparse_flops(Section& out, const StepInputs& in, const FlopTerms& f) {
+  const TransformerConfig& m = in.model;
+  const SparseAttention& a = m.sparse;
+  const int s = in.batch.sequence;
+  const std::string seen = exact(causal_keys(0, s, a.top_k)), all = exact(causal_keys(0, s));
+  Term& core = out.terms.back();
+  core.formula += " x met / all";
+  core.numbers += fmt::format(" x {} / {}", seen, all);
+  core.source = fmt::format(
+      "whole matrices also where attention is causal, times the share of a causal layer's keys that queries with {} at "
+      "most meet",
+      a.top_k);
+  if (!(f.indexer > 0)) {
+    core.source += ": all of these tokens, with nothing for the indexer to choose";
+    return;
+  }
+  const std::string products =
+      fmt::format("({} x {} x {} + {} x ({} + {}))", m.latent.q_rank, a.heads, a.dim, m.hidden, a.dim, a.heads);
+  out.terms.push_back({"indexer", "2 L s (rq H d + h (d + H) + H d s)",
+                       fmt::format("2 x {} x {} x ({} + {} x {} x {})", m.layers, s, products, a.heads, a.dim, s),
+                       f.indexer, "FLOP", "forward of one sample: its products, and scores as whole matrices"});
+  if (f.indexer_gradients > 0)
+    out.terms.push_back({"indexer's backward", "2 L s (rq H d + h (d + H) + 2 H d s x met / all)",
+                         fmt::format("2 x {} x {} x ({} + 2 x {} x {} x {} x {} / {})", m.layers, s, products, a.heads,
+                                     a.dim, s, seen, all),
+                         f.indexer_gradients, "FLOP",
+                         "gradients of its weights, and of scores at the chosen keys; its inputs have none"});
+}
+
+/// "A + indexer + indexer's backward": what a step has of them besides, in words and numbers; empty without.
+std::pair<std::string, std::string> indexer_of_step(const FlopTerms& f, int samples) {
+  if (!(f.indexer > 0)) return {};
+  return {f.indexer_gradients > 0 ? " + B (indexer + indexer's backward)" : " + B indexer",
+          fmt::format(" + {} x ({}{})", samples, flops(f.indexer),
+                      f.indexer_gradients > 0 ? " + " + flops(f.indexer_gradients) : "")};
+}
+
 void add_flops(Section& out, const StepInputs& in, const FlopTerms& f) {
   const TransformerConfig& m = in.model;
   const int s = in.batch.sequence, matrices = m.gated_mlp ? 3 : 2;
@@ -97,24 +135,27 @@ void add_flops(Section& out, const StepInputs& in, const FlopTerms& f) {
         "share of a causal layer's keys that their queries see",
         m.window.tokens);
   }
+  if (m.sparse.top_k > 0) add_sparse_flops(out, in, f);
   if (f.logits > 0)
     out.terms.push_back({"logits", "2 s h V", fmt::format("2 x {} x {} x {}", s, m.hidden, m.vocab), f.logits, "FLOP",
                          "forward of one sample"});
   const bool logits = f.logits > 0;
+  const auto [indexer, of_indexer] = indexer_of_step(f, in.batch.global_batch);
   if (f.frozen)
     out.terms.push_back(
         {"model FLOP of a step",
-         fmt::format("B (2 (linear layers{}) + 3 (attention core + adapters))", logits ? " + logits" : ""),
-         fmt::format("{} x (2 x ({}{}) + 3 x ({} + {}))", in.batch.global_batch, flops(f.linear),
-                     logits ? " + " + flops(f.logits) : "", flops(f.core), flops(f.adapters)),
+         fmt::format("B (2 (linear layers{}) + 3 (attention core + adapters)){}", logits ? " + logits" : "", indexer),
+         fmt::format("{} x (2 x ({}{}) + 3 x ({} + {})){}", in.batch.global_batch, flops(f.linear),
+                     logits ? " + " + flops(f.logits) : "", flops(f.core), flops(f.adapters), of_indexer),
          f.model().value(), "FLOP",
          "frozen matrices have no gradients of weights; some frameworks count them as if they had"});
   else
-    out.terms.push_back(
-        {"model FLOP of a step", fmt::format("3 B (linear layers + attention core{})", logits ? " + logits" : ""),
-         fmt::format("3 x {} x ({} + {}{})", in.batch.global_batch, flops(f.linear), flops(f.core),
-                     logits ? " + " + flops(f.logits) : ""),
-         f.model().value(), "FLOP", "a backward is two forwards; counted as Narayanan et al. 2021, all GPUs together"});
+    out.terms.push_back({"model FLOP of a step",
+                         fmt::format("3 B (linear layers + attention core{}){}", logits ? " + logits" : "", indexer),
+                         fmt::format("3 x {} x ({} + {}{}){}", in.batch.global_batch, flops(f.linear), flops(f.core),
+                                     logits ? " + " + flops(f.logits) : "", of_indexer),
+                         f.model().value(), "FLOP",
+                         "a backward is two forwards; counted as Narayanan et al. 2021, all GPUs together"});
   if (!(f.recomputed > 0)) return;
   const bool full = in.options.recompute == Recompute::full, all = in.options.recompute_layers == 1;
   if (!all || (!full && in.options.recompute_modules != TrainingOptions().recompute_modules)) {
@@ -130,11 +171,12 @@ void add_flops(Section& out, const StepInputs& in, const FlopTerms& f) {
   }
   out.terms.push_back(
       {"hardware FLOP of a step",
-       !full      ? "model FLOP + B attention core"
-       : f.frozen ? "model FLOP + B (linear layers + attention core + adapters)"
-                  : "model FLOP + B (linear layers + attention core)",
-       full ? fmt::format("{} + {} x ({} + {}{})", flops(f.model().value()), in.batch.global_batch, flops(f.linear),
-                          flops(f.core), f.frozen ? " + " + flops(f.adapters) : "")
+       !full ? "model FLOP + B attention core"
+             : fmt::format("model FLOP + B (linear layers + attention core{}{})", f.indexer > 0 ? " + indexer" : "",
+                           f.frozen ? " + adapters" : ""),
+       full ? fmt::format("{} + {} x ({} + {}{}{})", flops(f.model().value()), in.batch.global_batch, flops(f.linear),
+                          flops(f.core), f.indexer > 0 ? " + " + flops(f.indexer) : "",
+                          f.frozen ? " + " + flops(f.adapters) : "")
             : fmt::format("{} + {} x {}", flops(f.model().value()), in.batch.global_batch, flops(f.core)),
        f.hardware().value(), "FLOP",
        full ? "every layer's forward runs twice" : "the attention core's forward runs twice"});

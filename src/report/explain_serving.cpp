@@ -111,13 +111,17 @@ Term longer_term(std::string name, const ContextLayers& layers, const LongerCont
 void add_longer_attention(Section& out, const StepInputs& in, const TokenTerms& t) {
   const int last = in.serving->mean_prompt_tokens() + in.serving->mean_output_tokens() - 2;
   const auto add = [&](const char* name, Seconds mean) {
-    out.terms.push_back({name,
-                         fmt::format("mean over c = {} ... {} of attention(c) - attention({})",
-                                     in.serving->mean_prompt_tokens(), last, in.serving->mean_prompt_tokens()),
-                         {},
-                         mean.count(),
-                         "s",
-                         "attention over c kept tokens and its own, by the roofline above"});
+    out.terms.push_back(
+        {name,
+         fmt::format("mean over c = {} ... {} of attention(c) - attention({})", in.serving->mean_prompt_tokens(), last,
+                     in.serving->mean_prompt_tokens()),
+         {},
+         mean.count(),
+         "s",
+         in.model.sparse.top_k > 0
+             ? "scores of c kept tokens and its own, the choice, and attention over the chosen ones, by "
+               "the rooflines above"
+             : "attention over c kept tokens and its own, by the roofline above"});
   };
   add("longer attention", t.longer.full);
   if (windowed_layers(in.model) > 0) add("longer attention in a window", t.longer.windowed);

@@ -64,6 +64,10 @@ Section cache_section(const StepInputs& in, const ServingMemoryTerms& t) {
          t.kept_elements, "",
          m.kv_heads >= in.layout.tp ? "key and value of the rank's KV heads"
                                     : "key and value of one KV head, which several TP ranks have copies of"});
+  if (t.indexer_bytes > 0)
+    out.terms.push_back({"bytes of the indexer's key", "d + 4 for each 128 elements",
+                         fmt::format("{} + {}", m.sparse.dim, exact(t.indexer_bytes - m.sparse.dim)), t.indexer_bytes,
+                         "B", "of a token in a layer: fp8 with scales of fp32, on every TP rank"});
   out.terms.push_back({"tokens of a sequence", s.is_steady() ? "prompt + output / 2" : "prompt + output - 1",
                        s.is_steady() ? fmt::format("{} + {} / 2", s.prompt_tokens, s.output_tokens)
                                      : fmt::format("{} + {} - 1", s.prompt_tokens, s.output_tokens),
@@ -76,6 +80,11 @@ Section cache_section(const StepInputs& in, const ServingMemoryTerms& t) {
                          fmt::format("kept by {} layers", exact(t.windowed_layers))});
   std::string formula = "bytes x elements x sequences x ",
               numbers = fmt::format("{} x {} x {} x ", exact(t.kept_bytes), exact(t.kept_elements), exact(t.sequences));
+  if (t.indexer_bytes > 0) {
+    formula = "(bytes x elements + bytes of the indexer's key) x sequences x ";
+    numbers = fmt::format("({} x {} + {}) x {} x ", exact(t.kept_bytes), exact(t.kept_elements), exact(t.indexer_bytes),
+                          exact(t.sequences));
+  }
   if (t.windowed_layers > 0) {
     formula += "(layers x tokens of a sequence + windowed layers x in a window)";
     numbers += fmt::format("({} x {} + {} x {})", exact(t.full_layers), exact(t.kept_tokens), exact(t.windowed_layers),
@@ -113,6 +122,9 @@ void add_activations(Section& out, const StepInputs& in, const ServingMemoryTerm
   if (wider && pass.attention >= pass.mlp)
     formula =
         in.model.latent.kv_rank > 0 ? "T (queries, keys and values) / TP" : "T (what the first product gives) / TP";
+  if (&pass == &t.prompts && t.indexer_bytes > 0 && in.serving->mean_prompt_tokens() > in.model.sparse.top_k &&
+      pass.attention >= pass.mlp)
+    formula = "T (queries, the same and outputs in the rank of keys) / TP";
   if (pass.expert_width * pass.expert_rows > std::max(pass.attention, pass.mlp) * pass.rows) {
     formula = fmt::format("rows of the experts (h + {}e / expert TP)", gated);
     of_rows = fmt::format("({} x {})", exact(pass.expert_rows), exact(pass.expert_width));

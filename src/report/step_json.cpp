@@ -190,6 +190,8 @@ Json inputs_json(const StepInputs& in, const CollectivePolicy& collectives, Shar
                                         {"conv", l.conv},           {"full_every", l.full_every},
                                         {"full_at", l.full_at},     {"layers", linear_layers(in.model)}};
   if (in.model.attention_gate) out["model"]["attention_gate"] = true;
+  if (const SparseAttention& a = in.model.sparse; a.top_k > 0)
+    out["model"]["sparse_attention"] = {{"heads", a.heads}, {"dim", a.dim}, {"top_k", a.top_k}};
   if (const ParallelMlp& p = in.model.parallel_mlp; p.norms > 0)
     out["model"]["parallel_mlp"] = {{"norms", p.norms}, {"one_reduce", p.one_reduce}};
   out["layout"] = {{"tp", in.layout.tp},

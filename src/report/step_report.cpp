@@ -42,6 +42,7 @@ std::string inputs_text(const StepInputs& in) {
         fmt::format(", windows of {} tokens in {} of {} layers", in.model.window.tokens, windowed, in.model.layers);
   if (const int linear = linear_layers(in.model); linear > 0)
     active += fmt::format(", linear attention in {} of {} layers", linear, in.model.layers);
+  if (in.model.sparse.top_k > 0) active += fmt::format(", attends to {} of all tokens", in.model.sparse.top_k);
   if (const LowRankAdapters& lora = in.options.lora; lora.rank > 0)
     active += fmt::format("; LoRA of rank {} trains {}{}", lora.rank, format_count(adapter_parameter_count(in)),
                           lora.base_weights == BaseWeights::nf4 ? ", layers' matrices kept in NF4" : "");

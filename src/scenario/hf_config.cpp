@@ -1,11 +1,11 @@
 // Hugging Face config.json -> TransformerConfig.
 //
 // The Llama family (Llama, Mistral, Qwen2, Qwen3, Gemma) shares one set of keys, to which mixtures of experts (Mixtral,
-// MiniMax-M2, gpt-oss, Grok-1, Qwen2-MoE, Qwen3-MoE, Qwen3-Next, DeepSeek-V2 and -V3) add theirs; GPT-2, GPT-NeoX,
-// Falcon and MPT have their own. Defaults are those of the transformers library, because config.json leaves them out.
-// Other keys are not looked at, unless they are nearly one of ours that is absent, or another tool's name for it. Left
-// out: Qwen2's biases on Q, K, V (counted as none), Qwen3's and Gemma 3's Q and K norms, DeepSeek-V3's biases of the
-// router and its layers that predict a second token, gpt-oss' biases and sinks, Gemma 2's and 3's norms behind
+// MiniMax-M2, gpt-oss, Grok-1, Qwen2-MoE, Qwen3-MoE, Qwen3-Next, DeepSeek-V2, -V3 and -V3.2, GLM-5) add theirs; GPT-2,
+// GPT-NeoX, Falcon and MPT have their own. Defaults are those of the transformers library, because config.json leaves
+// them out. Other keys are not looked at, unless they are nearly one of ours that is absent, or another tool's name for
+// it. Left out: Qwen2's biases on Q, K, V (counted as none), Qwen3's and Gemma 3's Q and K norms, DeepSeek-V3's biases
+// of the router and its layers that predict a second token, gpt-oss' biases and sinks, Gemma 2's and 3's norms behind
 // attention and MLP and caps of logits.
 #include <fmt/format.h>
 
@@ -164,6 +164,19 @@ TransformerConfig read_deepseek(Object& o) {
   return m;
 }
 
+/// The same with an indexer that chooses the keys of each query, in every layer.
+TransformerConfig read_deepseek_sparse(Object& o) {
+  SparseAttention a;
+  // These are near each other, too.
+  o.allow({"index_n_heads", "index_head_dim", "index_topk"});
+  o.required("index_n_heads", a.heads, AsCount{});
+  o.required("index_head_dim", a.dim, AsCount{});
+  o.required("index_topk", a.top_k, AsCount{});
+  TransformerConfig m = read_deepseek(o);
+  m.sparse = a;
+  return m;
+}
+
 /// LayerNorm, plain MLP, learned positions, tied embeddings, dropout in training.
 TransformerConfig read_gpt2(Object& o) {
   TransformerConfig m;
@@ -287,6 +300,17 @@ bool says_several_experts(const Entry& entry) {
   return count && entry.value.kind == Node::Kind::scalar && entry.value.text != "0" && entry.value.text != "1";
 }
 
+/// Layers that take over another's choice (GLM-5.2's IndexShare; an IndexCache of servers) are read as others.
+void warn_of_shared_choices(Reader& reader, const Node& tree, const TransformerConfig& model) {
+  if (model.sparse.top_k == 0) return;
+  for (const Entry& entry : tree.entries) {
+    const bool every = entry.value.kind == Node::Kind::null || entry.value.text == "1";
+    if ((entry.key == "index_topk_freq" || entry.key == "index_topk_pattern" || entry.key == "indexer_types") && !every)
+      reader.warn({entry.at.location(), fmt::format("key '{}' is not read", shown(entry.key)),
+                   "every layer is taken to choose its keys by an indexer of its own"});
+  }
+}
+
 /// A mixture of experts under the name of a dense model would be forecast as its one expert.
 void warn_of_experts(Reader& reader, const Node& tree, const TransformerConfig& model) {
   if (model.experts.count > 0) return;
@@ -335,6 +359,8 @@ std::vector<Architecture> supported() {
           {"Qwen3_5MoeForConditionalGeneration", "qwen3_5_moe", read_qwen35_moe, no_windows, true},
           {"DeepseekV2ForCausalLM", "deepseek_v2", read_deepseek},
           {"DeepseekV3ForCausalLM", "deepseek_v3", read_deepseek},
+          {"DeepseekV32ForCausalLM", "deepseek_v32", read_deepseek_sparse},
+          {"GlmMoeDsaForCausalLM", "glm_moe_dsa", read_deepseek_sparse},
           {"GPT2LMHeadModel", "gpt2", read_gpt2},
           {"GPTJForCausalLM", "gptj", read_gptj},
           {"GPTNeoXForCausalLM", "gpt_neox", read_gpt_neox},
@@ -437,6 +463,10 @@ void note_places(const Node& tree, Origins& origins) {
       {"linear_attention.conv", {"linear_conv_kernel_dim"}},
       {"linear_attention.full_every", {"full_attention_interval", "linear_num_key_heads"}},
       {"attention_gate", {"attn_output_gate"}},
+      {"sparse_attention", {"index_topk"}},
+      {"sparse_attention.heads", {"index_n_heads"}},
+      {"sparse_attention.dim", {"index_head_dim"}},
+      {"sparse_attention.top_k", {"index_topk"}},
       {"window", {"sliding_window"}},
       {"window.tokens", {"sliding_window"}},
       {"window.full_every", {"sliding_window_pattern", "_sliding_window_pattern", "sliding_window"}},
@@ -497,6 +527,7 @@ Result<TransformerConfig> read_hf_config(std::string_view text, const std::strin
   if (architecture.linear) read_linear_attention(reader, o, model);
   input::read_windows(reader, o, architecture.windows, model);
   warn_of_experts(reader, node, model);
+  warn_of_shared_choices(reader, node, model);
   model.name = model_name(file, architecture);
   complete_heads(reader, node, model);
   if (!reader.ok()) return reader.take();

@@ -135,6 +135,14 @@ void read_linear(Reader& reader, const Node& node, Part part, int layers, Linear
   o.finish();
 }
 
+void read_sparse_attention(Reader& reader, const Node& node, Part part, SparseAttention& a) {
+  Object o(reader, node, "model.sparse_attention");
+  figure(o, part, "heads", a.heads, AsCount{});
+  figure(o, part, "dim", a.dim, AsCount{});
+  figure(o, part, "top_k", a.top_k, AsCount{});
+  o.finish();
+}
+
 void read_parallel_mlp(Reader& reader, const Node& node, ParallelMlp& p) {
   Object o(reader, node, "model.parallel_mlp");
   o.optional("norms", p.norms, AsCount{0, 2});
@@ -188,6 +196,8 @@ TransformerConfig read_model(Reader& reader, const Node& node, const std::string
   read_linear(reader, o.section("linear_attention"), part_of(o, "linear_attention", m.linear.key_heads > 0), m.layers,
               m.linear);
   o.optional("attention_gate", m.attention_gate, AsTruth{});
+  read_sparse_attention(reader, o.section("sparse_attention"), part_of(o, "sparse_attention", m.sparse.is_given()),
+                        m.sparse);
   read_parallel_mlp(reader, o.section("parallel_mlp"), m.parallel_mlp);
   o.finish();
   // Every head has keys and values of its own, out of the small rank.

@@ -21,7 +21,8 @@
 // Full attention matrices are computed by unfused kernels, half of them (causal) by flash.
 // Sliding window of W tokens: flash computes min(position, W) keys for each query, unfused kernels mask the rest of the
 // full matrix. Left out: the tiles at both ends of the window, which are computed whole (128 x 128 or so: a window of
-// 128 costs up to twice). A ring sends all keys and values all the same. A server reads and keeps W of them.
+// 128 costs up to twice). Keys that an indexer chooses: indexer.hpp. A ring sends all keys and values all the same. A
+// server reads and keeps W of them.
 #include "workload/attention_core.hpp"
 
 #include <algorithm>
@@ -35,6 +36,7 @@ AttentionCore::AttentionCore(const StepInputs& in, const KernelTimer& timer, con
     : in_(in),
       timer_(timer),
       share_(share),
+      indexer_(in, timer, share),
       w_(timer.precision().activation),
       window_(windowed ? in.model.window.tokens : 0) {}
 
@@ -69,6 +71,7 @@ double AttentionCore::query_exchange() const {
 
 /// A kernel of flash attention: forward, or the five products of the backward, which reads and writes twice as much.
 Operation AttentionCore::flash(const std::string& name, bool backward) const {
+  if (indexer_.chooses()) return indexer_.core(name, backward);
   double q = share_.query + share_.output, k = share_.key + share_.value, tokens = share_.tokens;
   if (ulysses()) {
     const double c = in_.layout.cp;
@@ -123,7 +126,8 @@ std::vector<Segment> AttentionCore::backward() const {
 /// output by the matrices that would expand them (DeepSeek-V2, section 2.1.3: absorbed).
 Operation AttentionCore::over_cache() const {
   const double all = in_.batch.context + in_.batch.sequence, b = in_.batch.micro_batch;
-  const double kept = cuts_keys() ? std::min(all, window_ + in_.batch.sequence - 1.0) : all;
+  const int most = indexer_.exists() ? in_.model.sparse.top_k : cuts_keys() ? window_ : 0;
+  const double kept = most > 0 ? std::min(all, most + in_.batch.sequence - 1.0) : all;
   const double of_keys = in_.serving->kv_bytes * b * kept;
   if (in_.model.latent.kv_rank == 0)
     return timer_.cached_attention(

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "workload/indexer.hpp"
 #include "workload/kernels.hpp"
 #include "workload/segments.hpp"
 #include "workload/share.hpp"
@@ -47,6 +48,7 @@ class AttentionCore {
   const StepInputs& in_;
   const KernelTimer& timer_;
   const Share& share_;
+  Indexer indexer_;
   double w_;    ///< bytes of an element
   int window_;  ///< tokens; 0: queries meet all keys before them
 };

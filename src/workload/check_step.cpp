@@ -50,6 +50,7 @@ class Check {
     workload::check_pipeline(misfits_);
     sharding();
     context_parallel();
+    workload::check_sparse(misfits_);
     if (in_.serving)
       serving();
     else
@@ -105,6 +106,7 @@ class Check {
     latent_sizes();
     window();
     workload::check_linear_sizes(misfits_);
+    workload::check_sparse_sizes(misfits_);
     gate();
     beside();
     if (in_.options.bucket && *in_.options.bucket < Bytes(1))

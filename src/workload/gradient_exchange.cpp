@@ -42,8 +42,16 @@ class Matrices {
       own.push_back({q > 0 ? q : share_.hidden, share_.query, layers});
       own.push_back({share_.hidden, kv + a.rope, layers});
       own.push_back({kv, heads * a.nope + share_.value, layers});
+      add_indexer(layers);
     }
     own.push_back({share_.output, share_.hidden, layers});
+  }
+  void add_indexer(double layers) {
+    const SparseAttention& a = in_.model.sparse;
+    if (a.top_k == 0) return;
+    own.push_back({static_cast<double>(in_.model.latent.q_rank), static_cast<double>(a.heads) * a.dim, layers});
+    own.push_back({share_.hidden, static_cast<double>(a.dim), layers});
+    own.push_back({share_.hidden, static_cast<double>(a.heads), layers});
   }
   void add_mlp(double width, double layers) {
     own.push_back({share_.hidden, gated_ * width, layers});

@@ -142,6 +142,16 @@ Operation KernelTimer::cached_attention(std::string name, Flops flops, Volume by
                cached_attention_efficiency(inputs_.kernels, precision_.core), entry(inputs_.gpu.peak, precision_.core));
 }
 
+Operation KernelTimer::index_scores(std::string name, Flops flops, Volume bytes) const {
+  if (replayed()) return cached_attention(std::move(name), flops, bytes);
+  const bool narrow = inputs_.serving && inputs_.gpu.peak.contains("fp8") && inputs_.kernels.gemm.contains("fp8");
+  const std::string precision = narrow ? "fp8" : precision_.core;
+  const KernelEfficiency& kernel = entry(inputs_.kernels.gemm, precision);
+  const FlopRate peak = entry(inputs_.gpu.peak, precision);
+  return sustained(timed({std::move(name), OperationKind::gemm, flops, bytes, {}, {}, precision}, kernel, peak), kernel,
+                   peak);
+}
+
 Operation KernelTimer::memory(std::string name, Volume bytes, double kernels) const {
   return timed({std::move(name), OperationKind::memory, {}, bytes, {}, {}}, inputs_.kernels.memory_bound, {}, kernels);
 }

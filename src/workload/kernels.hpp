@@ -44,6 +44,9 @@ class KernelTimer {
   Operation flash(std::string name, Flops, Volume, bool backward) const;  ///< fused attention
   /// Attention of a few queries to many kept keys and values: it streams them as a memory-bound kernel does.
   Operation cached_attention(std::string name, Flops, Volume) const;
+  /// Products of an indexer's queries with keys: in fp8 where a server's GPU has it, else as attention. Of a token with
+  /// many kept keys as cached_attention: streaming them takes longer than multiplying them.
+  Operation index_scores(std::string name, Flops, Volume) const;
   /// Element-wise, norms, optimizer.
   Operation memory(std::string name, Volume, double kernels = 1) const;
 

@@ -21,8 +21,9 @@
 //
 // A gate of what attention gives (Qwen3-Next): a d/t more columns of the first product; 3 w T a d/t, backward 5 w.
 //
-// Attention between its projections: attention_core.cpp, of linear attention linear_attention.cpp. Sources: Korthikanti
-// et al. 2022, Megatron-LM's fused kernels, Dao et al. 2022. Left out: launch gaps, casts.
+// Attention between its projections: attention_core.cpp, of linear attention linear_attention.cpp; the indexer of
+// sparse attention: indexer.hpp. Sources: Korthikanti et al. 2022, Megatron-LM's fused kernels, Dao et al. 2022. Left
+// out: launch gaps, casts.
 #include "workload/layer.hpp"
 
 #include <algorithm>
@@ -46,6 +47,7 @@ Layer::Layer(const StepInputs& in, LayerKind kind)
       adapters_(in, timer_),
       core_(in, timer_, share_, kind.windowed),
       linear_core_(in, timer_, share_),
+      indexer_(in, timer_, share_),
       tp_(in.layout),
       w_(timer_.precision().activation),
       qkv_{"qkv", share_.hidden, share_.query + share_.gate + 2 * share_.key},
@@ -58,6 +60,7 @@ Layer::Layer(const StepInputs& in, LayerKind kind)
     qkv_ = {"linear attention in", share_.hidden, linear.columns};
     projection_ = {"linear attention out", linear.values, share_.hidden};
   }
+  if (indexer_.exists()) take_indexer();
   if (with_experts_) take_experts();
   if (frozen_) take_adapters();
 }
@@ -83,6 +86,8 @@ std::vector<Segment> Layer::backward() const {
   all.back().all_to_all_bytes = core_.output_exchange();
   extend(all, attention_again());
   extend(all, core_backward());
+  if (const Operations ops = indexer_backward(); !ops.empty())
+    all.push_back({"attention core", Category::backward, ops, std::nullopt});
   extend(all, heads_backward());
   return joined(all);
 }
@@ -161,6 +166,7 @@ Operations Layer::down_backward() const {
 std::vector<Segment> Layer::attention_forward(Category category) const {
   Operations norm{norm_forward("attention norm")}, before;
   if (compresses_queries()) extend(norm, down_forward());
+  extend(norm, indexer_keys());
   if (latent_) {
     extend(before, forward_of(q_up_));
     if (!compresses_queries()) extend(before, down_forward());
@@ -170,13 +176,14 @@ std::vector<Segment> Layer::attention_forward(Category category) const {
     if (adds_qkv_bias()) before.push_back(memory("qkv bias", 2 * w_ * share_.tokens * qkv_.out));
   }
   extend(before, prepared_heads());
+  extend(before, indexer_choice());
   std::vector<Segment> all;
   if (rings() && !latent_) {
     all = {{"attention norm", category, norm, std::nullopt}};
     extend(all, gathered_in_ring("attention heads", category, linear_.forward(qkv_, rows_of_piece())));
     before.erase(before.begin());
   } else {
-    all = {{"attention norm", category, norm, tp_.gather, 0, 0, 0, heads_bytes()}};
+    all = {{"attention norm", category, norm, tp_.gather, 0, 0, 0, heads_bytes() + indexer_bytes()}};
   }
   all.push_back({"attention heads", category, before, std::nullopt, 0, 0, core_.query_exchange()});
   extend(all, core_forward(category, core_.output_exchange()));
@@ -234,6 +241,7 @@ Operations Layer::heads_weights() const {
   if (!latent_) return weight_gradients(qkv_, qkv_.out);
   Operations ops = weight_gradients(kv_up_, 0);
   extend(ops, weight_gradients(q_up_, 0));
+  extend(ops, indexer_weights());
   return ops;
 }
 
@@ -251,6 +259,7 @@ Operations Layer::attention_weights() const {
     extend(ops, weight_gradients(kv_up_, 0));
     if (compresses_queries()) extend(ops, gradients_of(q_down_, rows_down()));
     extend(ops, gradients_of(kv_down_, rows_down()));
+    extend(ops, indexer_weights());
   } else {
     ops = weight_gradients(qkv_, qkv_.out);
   }

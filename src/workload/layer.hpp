@@ -61,6 +61,19 @@ class Layer {
   void take_latent();
   void take_adapters();
 
+  // --- the indexer of sparse attention ---
+
+  void take_indexer();
+  /// A server computes its keys where there is nothing to choose, too.
+  bool runs_indexer() const;
+  /// Of what TP gathers of it beside the small ranks.
+  double indexer_bytes() const;
+  /// On a rank's own rows, and of all queries.
+  Operations indexer_keys() const;
+  Operations indexer_choice() const;
+  Operations indexer_backward() const;
+  Operations indexer_weights() const;
+
   Operation latent_norm(const char* name, double passes) const;
   Operations down_forward() const;
   Operations down_backward() const;
@@ -205,11 +218,13 @@ class Layer {
   AdapterKernels adapters_;
   AttentionCore core_;
   LinearCore linear_core_;
+  Indexer indexer_;
   TpCollectives tp_;
   double w_;
   Linear qkv_, projection_;
   Linear up_, down_;  ///< of the MLP, or of the shared experts
   Linear q_down_{}, kv_down_{}, q_up_{}, kv_up_{};
+  Linear index_queries_{}, index_keys_{};
   Linear expert_up_{}, expert_down_{};
 };
 

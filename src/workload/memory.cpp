@@ -10,6 +10,7 @@
 #include "workload/adapters.hpp"
 #include "workload/automatic_order.hpp"
 #include "workload/gradient_exchange.hpp"
+#include "workload/indexer.hpp"
 #include "workload/interleaved.hpp"
 #include "workload/linear_attention.hpp"
 #include "workload/parameters.hpp"
@@ -68,7 +69,8 @@ ActivationTerms activations_with(const StepInputs& in, const KeptTensors& tensor
   kept.norms = Volume(share.rows * share.hidden * (tensors.norms * w + (dropout ? 2 : 0)));
   kept.projections = Volume(w * share.tokens *
                             ((tensors.query ? share.query : 0) + share.output + 2 * share.gate +
-                             (tensors.key ? share.key : 0) + (tensors.value ? share.value : 0)));
+                             SharedKeyCore(in).kept(share, tensors.key, tensors.value)));
+  kept.indexer = Volume(kept_by_indexer(in));
   if (share.latent > 0) kept.latent = Volume(w * rows_of_latent(in, share) * kept_of_latent(in));
   kept.mlp = Volume(w * share.tokens * (with_experts ? share.shared : share.ffn) * tensors.mlp);
   if (with_experts && tensors.dispatched)
@@ -231,8 +233,8 @@ double largest(const std::vector<UnitParameters>& units, double (UnitParameters:
 Volume kept_for_weights(const StepInputs& in, const Share& s, bool with_experts) {
   const double w = KernelTimer(in).precision().activation, rows = s.rows * s.hidden;
   const double widths = in.model.gated_mlp ? 3 : 2;
-  const double attention =
-      s.tokens * (s.query + s.gate + s.output + s.key + s.value) + rows_of_latent(in, s) * 2 * s.latent;
+  const double attention = s.tokens * (s.query + s.gate + s.output + SharedKeyCore(in).kept(s, true, true)) +
+                           rows_of_latent(in, s) * 2 * s.latent + waiting_of_indexer(in);
   if (is_frozen(in.options)) return Volume(w * waiting_of_adapters(in, with_experts));
   // Inputs of the matrices, and gradients of what they give: attention and MLP beside each other have one of these.
   const int tensors = all_tensors(in, with_experts).norms;

@@ -27,6 +27,8 @@
 //   latent attention      QKV and core output w T (a (d_n + d_r) + k (d_n + d_r) + (a + k) d_v) / t with k = a, and w
 //   T'
 //                         (2 r_q + 2 r_kv + d_r) (T without a query rank)
+//   chosen keys           w T a (2 r_kv + d_r) / t in the place of expanded keys and values; of the indexer
+//                         w T (H d + 2 d + H), and places 4 T top_k (indexer.hpp)
 //   experts               in the place of the MLP w R (h + f_e g / t_e), R = T' K t_e x load rows with their input;
 //   shared
 //                         experts w T f_s g / t; 8 T' E for the router (probabilities and their map, fp32)

@@ -63,6 +63,9 @@ void check_communication(Misfits&);
 void check_expert_sizes(Misfits&);
 /// How they go over the ranks.
 void check_experts(Misfits&);
+/// Sparse attention by itself, and what of layout and options it does not go with.
+void check_sparse_sizes(Misfits&);
+void check_sparse(Misfits&);
 /// Modules that are computed once more.
 void check_recompute(Misfits&);
 /// Activations that wait in the host's memory.

@@ -144,6 +144,7 @@ StepInputs mended(const StepInputs& in) {
   } else {
     a = {};
   }
+  if (a.q_rank < 1 || std::min({m.sparse.heads, m.sparse.dim, m.sparse.top_k}) < 1) m.sparse = {};
   TrainingOptions& o = out.options;
   const TrainingOptions usual;
   if (o.bucket && *o.bucket < Bytes(1)) o.bucket = usual.bucket;

@@ -7,6 +7,7 @@
 #include <initializer_list>
 
 #include "workload/adapters.hpp"
+#include "workload/indexer.hpp"
 
 namespace collcast::workload {
 
@@ -38,6 +39,7 @@ LayerParameters attention_terms(const TransformerConfig& m, int tp, bool linear)
     const double queries = (q > 0 ? q : h) * a * m.key_dim();
     p.attention = (queries + kv * a * (nope + m.value_dim()) + a * m.value_dim() * h) / tp;
     p.latent = h * q + h * (kv + rope) + q + kv;
+    if (m.sparse.top_k > 0) p.indexer = indexer_parameters(m);
     if (m.biases) p.replicated_biases = h;
     return p;
   }
@@ -383,16 +385,23 @@ FlopTerms flop_terms(const StepInputs& in) {
                    (static_cast<double>(workload::kv_heads_per_rank(m, in.layout.tp)) * in.layout.tp - k) * d;
   const double core = 2 * a * s * s * (m.key_dim() + m.value_dim());
   // No discount for causal attention; of a window what it leaves of a causal layer.
-  const double windowed = windowed_layers(m), seen = causal_keys(0, s, m.window.tokens) / causal_keys(0, s);
+  const bool sparse = m.sparse.top_k > 0;
+  const double windowed = sparse ? m.layers : windowed_layers(m);
+  const double seen = causal_keys(0, s, workload::most_keys(m)) / causal_keys(0, s);
   flops.core = attending * core + linear * s * linear_core_flops(m);
   if (windowed > 0) flops.core *= (m.layers - windowed + windowed * seen) / m.layers;
+  if (workload::chooses_keys(m, in.batch.sequence)) {
+    const double products = 2 * s * workload::indexer_products(m), scores = 2.0 * m.sparse.heads * m.sparse.dim * s * s;
+    flops.indexer = m.layers * (products + scores);
+    if (!workload::is_frozen(in.options)) flops.indexer_gradients = m.layers * (products + 2 * seen * scores);
+  }
   if (in.options.embedding_and_logits) flops.logits = 2 * s * h * m.vocab;
   const auto adapters = [&](bool experts) { return s * workload::adapter_flops(in, experts); };
   flops.adapters = dense * adapters(false) + (with_experts > 0 ? with_experts * adapters(true) : 0);
   flops.frozen = workload::is_frozen(in.options);
   const bool full = in.options.recompute == Recompute::full;
   if (full && in.options.recompute_layers == 1)
-    flops.recomputed = flops.linear + flops.copies + flops.core + flops.adapters;
+    flops.recomputed = flops.linear + flops.copies + flops.core + flops.indexer + flops.adapters;
   if (in.options.recompute == Recompute::none || flops.recomputed > 0) return flops;
   const bool of_core = full || recomputes(in.options, RecomputeModule::core_attn);
   for (int layer = 0; layer < m.layers; ++layer) {
@@ -401,10 +410,10 @@ FlopTerms flop_terms(const StepInputs& in) {
     if (full && of_states)
       flops.recomputed += s * (linear_attention_flops(m) + linear_core_flops(m) + mlp_flops(m, experts));
     else
-      flops.recomputed +=
-          full ? s * (attention_flops(m) + mlp_flops(m, experts)) + flops.copies / attending + adapters(experts)
-               : s * flops_again(in, experts, of_states);
-    if (of_core && !of_states) flops.recomputed += core * (has_window(m, layer) ? seen : 1);
+      flops.recomputed += full ? s * (attention_flops(m) + mlp_flops(m, experts)) +
+                                     (flops.copies + flops.indexer) / attending + adapters(experts)
+                               : s * flops_again(in, experts, of_states);
+    if (of_core && !of_states) flops.recomputed += core * (sparse || has_window(m, layer) ? seen : 1);
   }
   return flops;
 }

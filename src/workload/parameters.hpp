@@ -10,13 +10,15 @@
 // shared experts 3 h f_s split over TP, and h for their gate. Latent attention (DeepSeek-V2): into the small ranks h
 // r_q + h (r_kv + d_r) and norms r_q + r_kv, whole on every TP rank; out of them r_q a (d_n + d_r) + r_kv a (d_n + d_v)
 // and the projection a d_v h, split over TP. Without a query rank h a (d_n + d_r) in the place of both.
+// The indexer of sparse attention: r_q H d + h (d + H), and 2 d of its norm, whole on every TP rank (indexer.hpp).
 //
 // Linear attention (Gated DeltaNet) with a_k heads of queries and keys and a_v of values: in h (2 a_k d_k + 2 a_v d_v +
 // 2 a_v), out a_v d_v h, taps of the convolution over 2 a_k d_k + a_v d_v channels, a decay and a bias of its step for
 // each a_v, split over TP; a norm of d_v, whole. A gate of what attention gives: h a d more.
 //
 // FLOPs (multiply-add = 2) follow Narayanan et al. 2021: no discount for causal attention, so that MFU
-// compares with Megatron's figures; utilisation by NVIDIA's recipes (half of the attention core) reads lower.
+// compares with Megatron's figures (of sparse attention the share of a causal layer's keys that queries meet, and the
+// indexer's scores over whole matrices); utilisation by NVIDIA's recipes (half of the attention core) reads lower.
 #pragma once
 
 #include <vector>

@@ -7,6 +7,7 @@
 #include "collcast/workload/search.hpp"
 #include "workload/attention_core.hpp"
 #include "workload/forecast.hpp"
+#include "workload/indexer.hpp"
 #include "workload/parameters.hpp"
 
 namespace collcast::workload {
@@ -107,7 +108,12 @@ class Growth {
     pass_.batch.context = context;
     const KernelTimer timer(pass_);
     const Share share(pass_);
-    return AttentionCore(pass_, timer, share, windowed).forward(Category::forward, 0).front().operations.front().time;
+    Seconds time =
+        AttentionCore(pass_, timer, share, windowed).forward(Category::forward, 0).front().operations.front().time;
+    const Indexer indexer(pass_, timer, share);
+    if (indexer.exists())
+      for (const Operation& op : indexer.choice()) time += op.time;
+    return time;
   }
   StepInputs pass_;
   bool full_ = false, windowed_ = false;
@@ -294,11 +300,13 @@ struct Simulated {
   std::int64_t operations = 0;
 };
 
-/// Of the tokens behind the first the one at which what a token takes bends, as windows are full from it on; else the
+/// Of the tokens behind the first the one at which what a token takes bends, as windows are full from it on, or all
+/// keys that may be chosen are there; else the
 /// one in the middle.
 int token_between(const StepInputs& in, int count) {
-  const int full = in.model.window.tokens - 1 - in.serving->mean_prompt_tokens();
-  return windowed_layers(in.model) > 0 && full > 0 && full < count ? full : (count - 1) / 2;
+  const int full = most_keys(in.model) - 1 - in.serving->mean_prompt_tokens();
+  return (in.model.sparse.top_k > 0 || windowed_layers(in.model) > 0) && full > 0 && full < count ? full
+                                                                                                  : (count - 1) / 2;
 }
 
 /// Prompts and two rounds behind them, and of tokens between and at the end of the answers two rounds each.

@@ -12,7 +12,8 @@
 // A layer is that of training's forward (layer.cpp); the head has logits of each sequence's last token alone, which TP
 // ranks gather. Memory of a rank, at the last token:
 //   parameters   w of each; a layer's matrices in fp8 1, of four bits half a byte and their scales
-//   KV cache     layers x sequences of a replica x tokens x 2 k d/t elements (latent attention: r_kv + d_r)
+//   KV cache     layers x sequences of a replica x tokens x 2 k d/t elements (latent attention: r_kv + d_r;
+//                of sparse attention d bytes and their scales besides)
 //   activations  the widest place of a layer with the prompts or the tokens of a micro-batch, whichever are more:
 //                w T (2h + max((a + 2k) d, g f, K g f_e + h)/t), g = 2 gated or 1
 //   buffers      a message received and one sent; logits w b V

@@ -5,6 +5,7 @@
 
 #include "collcast/base/units.hpp"
 #include "workload/attention_core.hpp"
+#include "workload/indexer.hpp"
 #include "workload/linear_attention.hpp"
 #include "workload/memory_remedies.hpp"
 #include "workload/parameters.hpp"
@@ -23,7 +24,10 @@ PassMemoryTerms terms_of_pass(const StepInputs& in, const StepInputs& pass, bool
   out.sequences = pass.batch.micro_batch;
   out.element_bytes = KernelTimer(pass).precision().activation;
   out.hidden = share.hidden;
-  out.attention = share.query + share.gate + share.key + share.value;
+  const SharedKeyCore shared(pass);
+  const bool prompts = pass.batch.context == 0;
+  out.attention =
+      share.query + share.gate + (prompts && shared.query > 0 ? shared.query + shared.output : share.key + share.value);
   if (linear_layers(in.model) > 0) out.attention = std::max(out.attention, LinearShare(pass).columns);
   out.mlp = widths * share.ffn;
   if (has_experts) {
@@ -107,6 +111,7 @@ ServingMemoryTerms serving_memory_terms(const StepInputs& in, int stage) {
   const LatentAttention& latent = in.model.latent;
   out.kept_bytes = in.serving->kv_bytes;
   out.kept_elements = latent.kv_rank > 0 ? latent.kv_rank + latent.rope : share.key + share.value;
+  out.indexer_bytes = indexer_cache_bytes(in.model);
   out.sequences = in.serving->batch;
   out.kept_tokens = in.serving->kept_tokens();
   out.window_tokens = std::min<double>(out.kept_tokens, in.model.window.tokens);

@@ -245,7 +245,8 @@ void check_server(const std::string& step) {
 }  // namespace
 
 TEST_CASE("TTFT, TPOT, tokens/s, shares and memory of every shipped server come out of the terms that are printed") {
-  for (const char* name : {"llama3-70b-inference-8xh100", "gpt3-175b-inference-512gpu", "llama3-70b-batches-8xh100"})
+  for (const char* name : {"llama3-70b-inference-8xh100", "gpt3-175b-inference-512gpu", "llama3-70b-batches-8xh100",
+                           "deepseek-v3.2-inference-8xh200"})
     for (const char* method : {"estimate", "both"}) {
       std::vector<std::string> variants{""};
       const Json all = document_of(std::string("step --list ") + name);
@@ -311,6 +312,25 @@ TEST_CASE("and of servers at random") {
   CHECK(continuous > 5);
   CHECK(loads > 3);
   CHECK(queues > 5);
+}
+
+TEST_CASE("and of servers whose attention chooses its keys, at random") {
+  std::mt19937 random(20261127);
+  const auto pick = [&](std::initializer_list<const char*> of) {
+    return std::string(*(of.begin() + random() % of.size()));
+  };
+  for (int i = 0; i < 12; ++i) {
+    std::string step = "deepseek-v3.2-inference-8xh200 --set model.layers=8";
+    const auto set = [&](const std::string& path, const std::string& value) { step += " --set " + path + "=" + value; };
+    set("model.sparse_attention.top_k", pick({"1", "64", "500", "2048"}));
+    set("model.sparse_attention.heads", pick({"1", "64"}));
+    set("model.sparse_attention.dim", pick({"64", "129"}));
+    set("inference.prompt_tokens", pick({"1", "64", "499", "777", "2048", "5000"}));
+    set("inference.output_tokens", pick({"2", "3", "200"}));
+    set("inference.batching", pick({"static", "continuous"}));
+    set("inference.precision", pick({"bf16", "fp8"}));
+    check_server(step + " --method " + pick({"estimate", "both"}));
+  }
 }
 
 TEST_CASE("longer contexts are what attention behind them takes longer, token by token") {

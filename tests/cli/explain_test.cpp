@@ -97,6 +97,15 @@ const std::vector<std::string> steps{
     "mixtral-8x7b-64xh100 --what-if across-nodes --set training.recompute=full --method estimate",
     "mixtral-8x7b-64xh100 --what-if skewed --set layout.schedule=zb-h1 --set layout.vpp=1 --method estimate",
     "deepseek-v3-2048xh800 --method estimate",
+    "deepseek-v3-2048xh800 --set model.config=models/deepseek-v3.2/config.json --method estimate",
+    "deepseek-v3-2048xh800 --set model.config=models/deepseek-v3.2/config.json --what-if dualpipe-recompute "
+    "--method estimate",
+    "deepseek-v3-2048xh800 --set model.config=models/deepseek-v3.2/config.json --set batch.sequence=2048 "
+    "--set training.recompute=full --method estimate",
+    "deepseek-v3-2048xh800 --set model.config=models/glm5/config.json --set layout.uneven_stages=true "
+    "--set training.recompute=full --method estimate",
+    "deepseek-v3-2048xh800 --set model.config=models/deepseek-v3.2/config.json --set training.lora.rank=8 "
+    "--method estimate",
     "deepseek-v3-2048xh800 --set layout.pp=1 --set layout.dp=256 --set layout.tp=8 --set layout.sequence_parallel=true "
     "--set training.recompute=selective --set training.zero=3 --method estimate",
     "gpt3-512gpu --set layout.schedule=zb-2p --set layout.vpp=1 --method estimate",

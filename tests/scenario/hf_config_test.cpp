@@ -466,7 +466,7 @@ TEST_CASE("another architecture is named, with what is supported and what is mis
       "Qwen3NextForCausalLM, Qwen3_5ForCausalLM, Qwen3_5MoeForCausalLM, Qwen3_5ForConditionalGeneration, "
       "Qwen3_5MoeForConditionalGeneration, "
       "DeepseekV2ForCausalLM, "
-      "DeepseekV3ForCausalLM, GPT2LMHeadModel, "
+      "DeepseekV3ForCausalLM, DeepseekV32ForCausalLM, GlmMoeDsaForCausalLM, GPT2LMHeadModel, "
       "GPTJForCausalLM, GPTNeoXForCausalLM, FalconForCausalLM, MPTForCausalLM; of the fields of a dense transformer it "
       "lacks: "
       "num_hidden_layers, "
@@ -556,6 +556,35 @@ TEST_CASE("DeepSeek: latent attention, shared experts, dense layers first; witho
   CHECK(parse_hf_config(json_of(without(fields, "n_routed_experts")), "config.json").value().experts.count == 0);
   CHECK(parse_hf_config(json_of(without(fields, "kv_lora_rank")), "config.json").errors().at(0).message ==
         "required key 'kv_lora_rank' is missing");
+}
+
+TEST_CASE("DeepSeek-V3.2 and GLM-5: an indexer chooses the keys") {
+  for (const char* name : {"DeepseekV32ForCausalLM", "GlmMoeDsaForCausalLM"}) {
+    const Fields fields = mixture_of(name, {{"q_lora_rank", "1536"},
+                                            {"kv_lora_rank", "512"},
+                                            {"qk_nope_head_dim", "128"},
+                                            {"qk_rope_head_dim", "64"},
+                                            {"v_head_dim", "128"},
+                                            {"index_n_heads", "64"},
+                                            {"index_head_dim", "128"},
+                                            {"index_topk", "2048"}});
+    const TransformerConfig m = parse_hf_config(json_of(fields), "config.json").value();
+    CHECK((m.sparse.heads == 64 && m.sparse.dim == 128 && m.sparse.top_k == 2048));
+    CHECK((m.latent.q_rank == 1536 && m.latent.kv_rank == 512));
+    CHECK(warnings(fields).empty());
+    for (const char* key : {"index_n_heads", "index_head_dim", "index_topk"}) {
+      CHECK(parse_hf_config(json_of(without(fields, key)), "config.json").errors().at(0).message ==
+            "required key '" + std::string(key) + "' is missing");
+      for (const char* value : {"0", "-1", "1.5", "\"many\""})
+        CHECK_FALSE(parse_hf_config(json_of(with(fields, key, value)), "config.json").ok());
+    }
+    CHECK(warnings(with(fields, "index_topk_freq", "1")).empty());
+    CHECK(warnings(with(fields, "index_topk_pattern", "null")).empty());
+    REQUIRE(warnings(with(fields, "index_topk_freq", "4")).size() == 1);
+    CHECK(warnings(with(fields, "index_topk_freq", "4")).at(0).hint ==
+          "every layer is taken to choose its keys by an indexer of its own");
+    CHECK(warnings(with(fields, "index_topk_pattern", "\"FFS\"")).size() == 1);
+  }
 }
 
 TEST_CASE("a config.json whose heads do not divide is refused") {

@@ -244,7 +244,9 @@ const char* const loaded = R"(
 schema: collcast.scenario.v1
 name: loaded
 topology: dgx-a100
-model: {layers: 4, hidden: 1024, heads: 16, ffn: 4096, vocab: 32000}
+model:
+  {layers: 4, hidden: 1024, heads: 16, ffn: 4096, vocab: 32000, mla: {q_rank: 256, kv_rank: 128, nope: 48, rope: 16, value: 64},
+   sparse_attention: {heads: 4, dim: 64, top_k: 256}}
 layout: {tp: 2, dp: 2}
 inference:
   batch: 8

@@ -342,6 +342,14 @@ TEST_CASE("shipped models have their public dimensions") {
   CHECK(parameter_count(shipped_config("qwen3-32b")) == billions(32.8));
   CHECK(parameter_count(shipped_config("kimi-k2")) == billions(1'027));
   CHECK(active_parameter_count(shipped_config("kimi-k2")) == Approx(32.9e9).epsilon(0.03));
+  // 671 billion of V3 (685 with the layers that predict a second token) and the indexer's 0.85; 37 that a token passes.
+  CHECK(parameter_count(shipped_config("deepseek-v3.2")) == billions(671.9));
+  CHECK(parameter_count(shipped_config("deepseek-v3.2")) - parameter_count(shipped_config("deepseek-v3")) ==
+        61. * (1536 * 64 * 128 + 7168 * (128 + 64) + 2 * 128));
+  CHECK(active_parameter_count(shipped_config("deepseek-v3.2")) == Approx(37e9).epsilon(0.05));
+  // huggingface.co/docs/transformers/model_doc/glm_moe_dsa: 744 billion, 40 that a token passes.
+  CHECK(parameter_count(shipped_config("glm5")) == billions(744));
+  CHECK(active_parameter_count(shipped_config("glm5")) == Approx(40e9).epsilon(0.05));
   CHECK(parameter_count(shipped_config("minimax-m2")) == billions(228.7));
   CHECK(active_parameter_count(shipped_config("minimax-m2")) == Approx(11.0e9).epsilon(0.01));
   // Qwen3-Next 80B-A3B and Qwen3.5 397B-A17B by their names.

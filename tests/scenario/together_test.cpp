@@ -170,6 +170,9 @@ TEST_CASE("a part of a model that is begun is described whole, and what is missi
               "s.yaml:4:74: error: required key '" + std::string(key) + "' is missing in model.mla\n"));
   CHECK_FALSE(has(model("mla: {kv_rank: 64}"), "is 0"));
   CHECK(has(model("mla: {}"), "required key 'kv_rank' is missing in model.mla\n"));
+  for (const char* key : {"heads", "dim", "top_k"})
+    CHECK(has(model("sparse_attention: {}"),
+              "s.yaml:4:87: error: required key '" + std::string(key) + "' is missing in model.sparse_attention\n"));
   CHECK(has(model("window: {}"), "required key 'tokens' is missing in model.window\n"));
   CHECK(model("window: {tokens: 0}").empty());
 }
@@ -191,6 +194,45 @@ TEST_CASE("a part that a config.json does not have is begun by a setting") {
   CHECK(has(latent, "required key 'nope' is missing in model.mla"));
   CHECK_FALSE(has(experts, "config.json:"));
   CHECK_FALSE(has(latent, "config.json:"));
+}
+
+TEST_CASE("an indexer that goes with nothing else of its model is said at its places, beside what cannot be read") {
+  const auto model = [](const std::string& part, const std::string& training) {
+    return errors_together("model: {layers: 8, hidden: 1024, heads: 16, ffn: 4096, vocab: 1000, " + part +
+                           "}\nbatch: {sequence: 128, global_batch: 8}\ntraining: {precision: " + training + "}\n");
+  };
+  const std::string mla = "mla: {q_rank: 256, kv_rank: 128, nope: 64, rope: 32, value: 64}, ",
+                    sparse = "sparse_attention: {heads: 4, dim: 64, top_k: 64}";
+  CHECK(model(mla + sparse, "bf16").empty());
+  CHECK(has(model(sparse, "int8"),
+            "s.yaml:4:87: error: sparse attention chooses among the vectors that latent attention keeps, and the model "
+            "has none\n    hint: give model.mla, or leave it out\n"));
+  CHECK(has(model(sparse, "int8"), "s.yaml:6:23: error: training.precision is 'int8'"));
+  for (const char* part : {"a sliding window does not go with sparse attention (s.yaml:4:189)",
+                           "sparse attention (s.yaml:4:189) is modelled of causal attention"})
+    CHECK(has(model("window: {tokens: 32}, causal: false, " + mla + sparse, "int8"), part));
+}
+
+TEST_CASE("figures of an indexer that are none, each at its place") {
+  const auto indexer = [](const std::string& keys) {
+    return errors_together(
+        "model: {layers: 8, hidden: 1024, heads: 16, ffn: 4096, vocab: 1000, mla: {q_rank: 256, kv_rank: 128, nope: "
+        "64, rope: 32, value: 64}, sparse_attention: {" +
+        keys + "}}\nbatch: {sequence: 128, global_batch: 8}\n");
+  };
+  CHECK(indexer("heads: 4, dim: 64, top_k: 64").empty());
+  for (const char* value : {"0", "-1", "1.5", "many", "64B"}) {
+    CHECK(has(indexer(std::string("heads: 4, dim: 64, top_k: ") + value),
+              std::string("error: model.sparse_attention.top_k is '") + value + "'"));
+    CHECK(has(indexer(std::string("top_k: 64, dim: 64, heads: ") + value),
+              std::string("error: model.sparse_attention.heads is '") + value + "'"));
+    CHECK(has(indexer(std::string("top_k: 64, heads: 4, dim: ") + value),
+              std::string("error: model.sparse_attention.dim is '") + value + "'"));
+  }
+  CHECK(has(indexer("heads: 4, dim: 64, topk: 64"), "did you mean 'top_k'?"));
+  const std::string two = indexer("heads: none, dim: 64, top_k: 0");
+  CHECK(has(two, "model.sparse_attention.heads is 'none'"));
+  CHECK(has(two, "model.sparse_attention.top_k is '0'"));
 }
 
 TEST_CASE("layers that a window names are layers of the model") {

@@ -60,9 +60,13 @@ WINDOW = ("--set model.window.tokens=1024 --set model.window.full_every=2 --set 
 LINEAR = ("--set model.linear_attention.key_heads=8 --set model.linear_attention.value_heads=16 --set model.linear_attention.key_dim=64 "
           "--set model.linear_attention.value_dim=64 --set model.linear_attention.full_every=4 "
           "--set 'model.linear_attention.full_at=[4]' --set model.attention_gate=true")
+SPARSE = "--set model.sparse_attention.heads=4 --set model.sparse_attention.dim=64 --set model.sparse_attention.top_k=256"
 COMMANDS = [
     ("step", f"collcast step llama3-8b-8xh100 --method estimate {LINEAR}"),
     ("plan", f"{ONE_LAYOUT} --pp 8 {LINEAR}"),
+    ("step", f"collcast step deepseek-v3-2048xh800 --method estimate {SPARSE}"),
+    ("step", "collcast step deepseek-v3.2-inference-8xh200 --method estimate"),
+    ("plan", "collcast plan deepseek-v3.2-inference-8xh200 --simulate 0 --top 1"),
     ("step", f"collcast step llama3-8b-8xh100 --method estimate {WINDOW}"),
     ("step", "collcast step llama3-70b-inference-8xh100 --set model.window.tokens=512 --set inference.kv_window=false"),
     ("step", "collcast step llama3-70b-inference-8xh100 --what-if benchmark-run --method estimate"),

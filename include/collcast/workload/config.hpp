@@ -67,6 +67,15 @@ struct LinearAttention {
   double state() const { return 1.0 * value_heads * key_dim * value_dim; }
 };
 
+/// Queries of all layers meet the keys that an indexer of small heads gives the highest scores (DeepSeek sparse
+/// attention: DeepSeek-V3.2, GLM-5), of latent attention with compressed queries.
+struct SparseAttention {
+  int heads = 0;  ///< of the indexer
+  int dim = 0;    ///< of its heads' queries, and of the one key that they share
+  int top_k = 0;  ///< keys that a query meets at most; 0: every key before it and its own
+  bool is_given() const { return heads != 0 || dim != 0 || top_k != 0; }
+};
+
 /// Attention and MLP of a layer that read the same input and add to it at once (GPT-J, GPT-NeoX, PaLM, Falcon).
 struct ParallelMlp {
   int norms = 0;           ///< before them: one for both, or one for each; 0: one after the other
@@ -92,6 +101,7 @@ struct TransformerConfig {
   Experts experts = {};
   LatentAttention latent = {};
   SlidingWindow window = {};
+  SparseAttention sparse = {};
   ParallelMlp parallel_mlp = {};
   LinearAttention linear = {};
   bool attention_gate = false;  ///< what attention gives is scaled by a gate as wide as its queries (Qwen3-Next)

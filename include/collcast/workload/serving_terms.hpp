@@ -92,6 +92,7 @@ struct ServingMemoryTerms {
   ParameterTerms parameters;
   double matrix_bytes = 0, end_bytes = 0;       ///< of a parameter of a layer, and of the model's ends
   double kept_bytes = 0, kept_elements = 0;     ///< of the cache: an element, and how many a token has in a layer
+  double indexer_bytes = 0;                     ///< besides, of sparse attention: of a token in a layer
   double sequences = 0;                         ///< of a replica
   double kept_tokens = 0, window_tokens = 0;    ///< of one: all, and in layers that keep a window of them
   double full_layers = 0, windowed_layers = 0;  ///< of the stage: that keep all, and a window
@@ -104,7 +105,8 @@ struct ServingMemoryTerms {
            end_bytes * (parameters.embedding + parameters.positions + parameters.output + parameters.final_norm);
   }
   double keys_and_values() const {
-    return kept_bytes * kept_elements * sequences * (full_layers * kept_tokens + windowed_layers * window_tokens);
+    return (kept_bytes * kept_elements + indexer_bytes) * sequences *
+           (full_layers * kept_tokens + windowed_layers * window_tokens);
   }
   double states() const { return sequences * state_layers * (state_bytes * state + input_bytes * inputs); }
   double kept() const { return keys_and_values() + states(); }

@@ -19,12 +19,14 @@ struct LayerParameters {                              ///< of one layer on one r
   double attention = 0, mlp = 0, sharded_biases = 0;  ///< 1/TP of the layer's; mlp: of the shared experts too
   double norms = 0, replicated_biases = 0;            ///< the same on every TP rank
   double latent = 0;   ///< the same: matrices of latent attention into the small ranks, and their norms
+  double indexer = 0;  ///< the same: matrices of sparse attention's indexer, and its norm
   double router = 0;   ///< the same; with the shared experts' gate
   double experts = 0;  ///< of the experts that tokens are sent to, 1/(EP x expert TP)
   double sharded() const { return attention + mlp + sharded_biases; }
-  double replicated() const { return norms + replicated_biases + latent + router; }
+  double replicated() const { return norms + replicated_biases + latent + indexer + router; }
   double total() const { return sharded() + replicated() + experts; }
-  double matrices() const { return attention + latent + mlp + experts; }  ///< with the norms of the small ranks
+  /// With the norms of the small ranks.
+  double matrices() const { return attention + latent + indexer + mlp + experts; }
 };
 struct AdapterParameters {  ///< of the low-rank adapters of one layer on one rank
   double sharded = 0;       ///< 1/TP of the layer's
@@ -106,13 +108,16 @@ ProductInputs product_inputs(const StepInputs&, const KeptTensors&, bool with_ex
 struct ActivationTerms {  ///< of one layer and micro-batch
   Volume norms{}, projections{}, mlp{}, core{};
   Volume latent{};    ///< latent attention: what has been brought down to the small ranks, before and after its norm
+  Volume indexer{};   ///< sparse attention: what the gradients of its indexer need, and the chosen places
   Volume experts{};   ///< rows of the experts on this rank; mlp is the shared ones' then
   Volume input{};     ///< full recomputation keeps nothing else
   Volume adapters{};  ///< what the first matrices of low-rank adapters give
   Volume weights{};   ///< zero bubble: inputs and output gradients of the matrices, from the backward to the weights'
   /// fp8 and fp4: so much less, as inputs of products are kept as these read them.
   Volume cast{};
-  Volume total() const { return norms + projections + latent + mlp + experts + core + input + adapters - cast; }
+  Volume total() const {
+    return norms + projections + latent + indexer + mlp + experts + core + input + adapters - cast;
+  }
 };
 struct LinearActivations {  ///< of one layer and micro-batch: negative where linear attention keeps less than attention
   Volume kept{};            ///< until the backward
@@ -235,11 +240,15 @@ struct FlopTerms {  ///< of the forward pass of one sample through the whole mod
   double copies = 0;      ///< of KV heads that several TP ranks hold: computed besides, of no use to the model
   double recomputed = 0;  ///< of all these, once more in the backward
   double samples = 0;     ///< of the step
-  double forward() const { return linear + core + logits + adapters; }
+  /// Of the indexer of sparse attention: a forward, and its backward.
+  double indexer = 0, indexer_gradients = 0;
+  double forward() const { return linear + core + indexer + logits + adapters; }
   /// Passes through a matrix: forward, and gradients of inputs and of weights.
   double passes() const { return frozen ? 2 : 3; }
   /// Forward once, backward twice that; of frozen matrices once.
-  Flops model() const { return Flops(samples * (passes() * (linear + logits) + 3 * (core + adapters))); }
+  Flops model() const {
+    return Flops(samples * (passes() * (linear + logits) + 3 * (core + adapters) + indexer + indexer_gradients));
+  }
   Flops hardware() const { return model() + Flops(samples * (passes() * copies + recomputed)); }
 };
 FlopTerms flop_terms(const StepInputs&);
