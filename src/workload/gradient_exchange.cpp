@@ -4,6 +4,7 @@
 #include <cmath>
 #include <utility>
 
+#include "workload/linear_attention.hpp"
 #include "workload/parameters.hpp"
 #include "workload/share.hpp"
 #include "workload/wire.hpp"
@@ -21,7 +22,8 @@ class Matrices {
  public:
   Matrices(const StepInputs& in, int stage) : in_(in), share_(in), gated_(in.model.gated_mlp ? 2 : 1) {
     const ParameterTerms held = parameter_terms(in, stage);
-    add_attention(held.all_layers());
+    add_attention(held.all_layers() - held.linear_layers);
+    add_linear_attention(held.linear_layers);
     add_mlp(share_.ffn, held.layers);
     if (held.expert_layers > 0) add_experts(held.expert_layers);
     if (held.embedding > 0) own.push_back({share_.vocab, share_.hidden});
@@ -35,7 +37,7 @@ class Matrices {
   void add_attention(double layers) {
     const LatentAttention& a = in_.model.latent;
     if (a.kv_rank == 0) {
-      own.push_back({share_.hidden, share_.query + share_.key + share_.value, layers});
+      own.push_back({share_.hidden, share_.query + share_.gate + share_.key + share_.value, layers});
     } else {
       const double kv = a.kv_rank, q = a.q_rank, heads = static_cast<double>(in_.model.heads) / in_.layout.tp;
       if (q > 0) own.push_back({share_.hidden, q, layers});
@@ -45,6 +47,12 @@ class Matrices {
       add_indexer(layers);
     }
     own.push_back({share_.output, share_.hidden, layers});
+  }
+  void add_linear_attention(double layers) {
+    if (layers == 0) return;
+    const LinearShare linear(in_);
+    own.push_back({share_.hidden, linear.columns, layers});
+    own.push_back({linear.values, share_.hidden, layers});
   }
   void add_indexer(double layers) {
     const SparseAttention& a = in_.model.sparse;

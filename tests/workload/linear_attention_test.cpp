@@ -297,3 +297,16 @@ TEST_CASE("what linear attention does not go with is said, all at once") {
   });
   for (const char* part : {"conv is 0", "key_dim is -1", "biases"}) CHECK(many.find(part) != std::string::npos);
 }
+
+TEST_CASE("PowerSGD sends matrices of linear attention by two of a low rank") {
+  StepInputs in = linear(4, layout(1, 1, 4));
+  in.options.compression.method = CompressionMethod::powersgd;
+  in.options.compression.rank = 4;
+  StepInputs plain = in;
+  plain.model.linear = {};
+  const auto low_rank = [](const StepInputs& s) { return memory_terms(s, 0).low_rank.value(); };
+  // 6 layers have 2K + 2V + 2 x 16 columns of 1024 rows and V rows of 1024 in the place of qkv and the projection.
+  const double h = 1024, K = 8 * 64, V = 16 * 32, d = 64;
+  const double attention = (h + (16 + 2 * 8) * d) + (16 * d + h), rule = (h + 2 * K + 2 * V + 32) + (V + h);
+  CHECK(low_rank(in) - low_rank(plain) == Approx(6 * 4 * in.options.gradient_bytes * (rule - attention)));
+}
