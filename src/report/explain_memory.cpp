@@ -91,17 +91,21 @@ Section activations_section(const StepInputs& in, const MemoryTerms& terms) {
   if (m.latent.kv_rank > 0) {
     add_latent_activations(out, in, terms, experts, tokens(in), m.latent.q_rank > 0 ? rows(in) : tokens(in));
   } else {
-    const int gates = m.attention_gate ? 2 : 0, of_heads = (kept.query ? 2 : 1) + gates,
-              of_keys = (kept.key ? 1 : 0) + (kept.value ? 1 : 0);
+    const int gates = !m.attention_gate ? 0
+                      : kept.query      ? 2
+                                        : 1,
+              of_heads = (kept.query ? 2 : 1) + gates, of_keys = (kept.key ? 1 : 0) + (kept.value ? 1 : 0);
     std::string what = kept.query ? "query, " : "";
     if (kept.key) what += "key, ";
     if (kept.value) what += "value, ";
-    add("projections", fmt::format("w T ({}a + {}k) d / TP", of_heads, of_keys),
-        fmt::format("{} x {} x ({} x {} + {} x {}) x {} / {}", w, tokens(in), of_heads, m.heads, of_keys, m.kv_heads,
-                    m.head_dim, tp),
+    add("projections", fmt::format("w T ({}a + {}{}) d / TP", of_heads, of_keys, m.kv_heads < tp ? " TP" : "k"),
+        fmt::format("{} x {} x ({} x {} + {} x {}) x {} / {}", w, tokens(in), of_heads, m.heads, of_keys,
+                    std::max(m.kv_heads, tp), m.head_dim, tp),
         a.projections,
-        (what.empty() ? "the core's output" : what + "and the core's output") +
-            (gates > 0 ? "; the gate, and what it leaves" : ""));
+        (what.empty() ? "the core's output" : what + "and the core's output") + (gates == 2
+                                                                                     ? "; the gate, and what it leaves"
+                                                                                 : gates == 1 ? "; what the gate leaves"
+                                                                                              : ""));
   }
   if (experts)
     add("shared experts", fmt::format("{} w T fs / TP", kept.mlp),

@@ -61,11 +61,14 @@ void add_layer_parameters(Section& out, const StepInputs& in, const LayerParamet
     add_latent_parameters(out, in, p);
   } else {
     const int of_heads = m.attention_gate ? 3 : 2;
-    out.terms.push_back(
-        {"attention of a layer", fmt::format("h d ({}a + 2k) / TP", of_heads),
-         fmt::format("{} x {} x ({} x {} + 2 x {}) / {}", m.hidden, m.head_dim, of_heads, m.heads, m.kv_heads, tp),
-         p.attention, "",
-         fmt::format("query, key, value{} and output matrices; {}", m.attention_gate ? ", gate" : "", shared)});
+    // Fewer KV heads than TP ranks: one on each.
+    const bool copies = m.kv_heads < tp;
+    out.terms.push_back({"attention of a layer", fmt::format("h d ({}a + 2{}) / TP", of_heads, copies ? " TP" : "k"),
+                         fmt::format("{} x {} x ({} x {} + 2 x {}) / {}", m.hidden, m.head_dim, of_heads, m.heads,
+                                     copies ? tp : m.kv_heads, tp),
+                         p.attention, "",
+                         fmt::format("query, key, value{} and output matrices; {}{}", m.attention_gate ? ", gate" : "",
+                                     shared, copies ? fmt::format(", of the {} KV heads one", m.kv_heads) : "")});
   }
   const int matrices = m.gated_mlp ? 3 : 2;
   if (p.mlp > 0 && !(p.router > 0))

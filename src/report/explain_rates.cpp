@@ -171,13 +171,14 @@ void add_flops(Section& out, const StepInputs& in, const FlopTerms& f) {
   }
   out.terms.push_back(
       {"hardware FLOP of a step",
-       !full ? "model FLOP + B attention core"
-             : fmt::format("model FLOP + B (linear layers + attention core{}{})", f.indexer > 0 ? " + indexer" : "",
-                           f.frozen ? " + adapters" : ""),
+       !full
+           ? (linear > 0 ? "model FLOP + B attention core of the layers that attend" : "model FLOP + B attention core")
+           : fmt::format("model FLOP + B (linear layers + attention core{}{})", f.indexer > 0 ? " + indexer" : "",
+                         f.frozen ? " + adapters" : ""),
        full ? fmt::format("{} + {} x ({} + {}{}{})", flops(f.model().value()), in.batch.global_batch, flops(f.linear),
                           flops(f.core), f.indexer > 0 ? " + " + flops(f.indexer) : "",
                           f.frozen ? " + " + flops(f.adapters) : "")
-            : fmt::format("{} + {} x {}", flops(f.model().value()), in.batch.global_batch, flops(f.core)),
+            : fmt::format("{} + {} x {}", flops(f.model().value()), in.batch.global_batch, flops(f.recomputed)),
        f.hardware().value(), "FLOP",
        full ? "every layer's forward runs twice" : "the attention core's forward runs twice"});
 }

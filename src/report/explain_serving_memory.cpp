@@ -163,7 +163,7 @@ Section items_section_of_server(const StepInputs& in, const ServingMemoryTerms& 
   Section out;
   out.title = fmt::format("memory of the fullest rank (stage {})", t.stage);
   const ParameterTerms& p = t.parameters;
-  const double of_layers = p.layers * p.layer.total() + p.expert_layers * p.expert_layer.total();
+  const double of_layers = p.of_layers();
   out.terms.push_back(
       {"parameters", "bytes of a layer's parameter x of layers + bytes of an end's parameter x of the ends",
        fmt::format("{} x {} + {} x {}", exact(t.matrix_bytes), exact(of_layers), exact(t.end_bytes),

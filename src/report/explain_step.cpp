@@ -89,6 +89,14 @@ std::string measured_text(const StepInputs& in, const std::vector<KernelPass>& p
 
 }  // namespace
 
+namespace {
+
+bool has_delta_rule(const std::vector<Operation>& kernels) {
+  return std::any_of(kernels.begin(), kernels.end(), [](const Operation& op) { return op.name == delta_rule; });
+}
+
+}  // namespace
+
 Section kernels_section(const StepInputs& in, std::string title, const std::vector<KernelPass>& passes) {
   Section out;
   out.title = std::move(title);
@@ -144,6 +152,10 @@ Section kernels_section(const StepInputs& in, std::string title, const std::vect
       measured = measured || op.measured_ratio > 0;
     }
   if (measured) out.text.push_back({measured_text(in, passes), Paragraph::Tone::plain});
+  if (std::any_of(passes.begin(), passes.end(), [](const KernelPass& p) { return has_delta_rule(*p.kernels); }))
+    out.text.push_back({fmt::format("the {} is {} kernels one after the other, its gradient {}: so many overheads",
+                                    delta_rule, delta_rule_kernels, 2 * delta_rule_kernels),
+                        Paragraph::Tone::plain});
   out.tables.push_back(std::move(table));
   return out;
 }

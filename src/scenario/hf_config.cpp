@@ -524,6 +524,9 @@ Result<TransformerConfig> read_hf_config(std::string_view text, const std::strin
   Object o(reader, node, "", Null::is_missing);
   know_other_names(o);
   TransformerConfig model = architecture.read(o);
+  // A model of text and images says this of the whole.
+  if (&node != &*tree && node.find("tie_word_embeddings") == nullptr)
+    outer.optional("tie_word_embeddings", model.tied_embeddings, AsTruth{});
   if (architecture.linear) read_linear_attention(reader, o, model);
   input::read_windows(reader, o, architecture.windows, model);
   warn_of_experts(reader, node, model);

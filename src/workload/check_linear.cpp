@@ -16,7 +16,8 @@ class LinearCheck {
 
   void sizes() {
     const TransformerConfig& m = in_.model;
-    if (in_.serving && in_.serving->state_bytes != 4 && l_.key_heads == 0)
+    const bool said = misfits_.origins.knows("inference.state_precision");
+    if (in_.serving && (said || in_.serving->state_bytes != 4) && l_.key_heads == 0)
       misfits_.wrong({"inference.state_precision", "model"},
                      "state_precision has no effect on a model without linear attention", "leave it out");
     if (l_.key_heads == 0) {

@@ -107,7 +107,7 @@ Segments Layer::all() const {
   if (recompute_ == Recompute::full) segments.backward = forward(Category::recompute);
   for (Segment& s : backward()) segments.backward.push_back(std::move(s));
   put_on_wire(in_, timer_, segments);
-  cast_gathered_weights(in_, timer_, with_experts_, segments);
+  cast_gathered_weights(in_, timer_, with_experts_, linear_attention_, segments);
   return segments;
 }
 

@@ -79,16 +79,14 @@ double rule_bytes(const LinearAttention& l, double w) {
   return w * (7 * k + 6 * v + 2 * k * v / C) + 12 * C;
 }
 
-constexpr double kernels_of_rule = 5;
-
 }  // namespace
 
 Operation LinearCore::rule_in_chunks() const {
   const double rows = tokens_ * share_.heads;
   // A server keeps the last state.
   const double last = in_.serving ? in_.serving->state_bytes * sequences_ * share_.state : 0;
-  return timer_.core_gemm("gated delta rule", Flops(rows * rule_flops(in_.model.linear).all),
-                          Volume(rows * rule_bytes(in_.model.linear, w_) + last), kernels_of_rule);
+  return timer_.core_gemm(delta_rule, Flops(rows * rule_flops(in_.model.linear).all),
+                          Volume(rows * rule_bytes(in_.model.linear, w_) + last), delta_rule_kernels);
 }
 
 Operation LinearCore::rule_token_by_token() const {
@@ -111,7 +109,7 @@ Segment LinearCore::backward() const {
           Category::backward,
           {memory("gated norm gradient", 5 * w_ * tokens_ * share_.values),
            timer_.core_gemm("gated delta rule gradient", Flops(rows * rule_flops(in_.model.linear).backward()),
-                            Volume(3 * rows * rule_bytes(in_.model.linear, w_)), 2 * kernels_of_rule)},
+                            Volume(3 * rows * rule_bytes(in_.model.linear, w_)), 2 * delta_rule_kernels)},
           std::nullopt};
 }
 

@@ -68,7 +68,7 @@ ActivationTerms activations_with(const StepInputs& in, const KeptTensors& tensor
   ActivationTerms kept;
   kept.norms = Volume(share.rows * share.hidden * (tensors.norms * w + (dropout ? 2 : 0)));
   kept.projections = Volume(w * share.tokens *
-                            ((tensors.query ? share.query : 0) + share.output + 2 * share.gate +
+                            ((tensors.query ? share.query : 0) + share.output + (tensors.query ? 2 : 1) * share.gate +
                              SharedKeyCore(in).kept(share, tensors.key, tensors.value)));
   kept.indexer = Volume(kept_by_indexer(in));
   if (share.latent > 0) kept.latent = Volume(w * rows_of_latent(in, share) * kept_of_latent(in));

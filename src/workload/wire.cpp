@@ -131,12 +131,13 @@ SplitParameters split_parameters(const ParallelLayout& layout, const RankParamet
   return {own / shards + apart / of_experts, (shards > 1 ? own : 0) + (of_experts > 1 ? apart : 0)};
 }
 
-void cast_gathered_weights(const StepInputs& in, const KernelTimer& timer, bool with_experts, Segments& layer) {
+void cast_gathered_weights(const StepInputs& in, const KernelTimer& timer, bool with_experts, bool linear_attention,
+                           Segments& layer) {
   const std::optional<WireFormat> format = in.options.communication.parameters;
   const double kept = timer.precision().activation, sent = gathered_weight_bytes(in, true);
   if (!format || sent >= kept || in.options.zero < 3 || gathers_once(in)) return;
-  RankParameters all =
-      with_experts ? expert_layer_parameters(in.model, in.layout) : layer_parameters(in.model, in.layout.tp);
+  RankParameters all = with_experts ? expert_layer_parameters(in.model, in.layout, linear_attention)
+                                    : layer_parameters(in.model, in.layout.tp, linear_attention);
   const AdapterParameters adapters = layer_adapters(in, with_experts);
   all.sharded += adapters.sharded;
   all.replicated += adapters.replicated;

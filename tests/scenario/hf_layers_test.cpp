@@ -98,6 +98,10 @@ TEST_CASE("of a model of text and images the text is read, and that is said") {
   const TransformerConfig m = read(both), alone = read(qwen());
   CHECK(parameter_count(m) == parameter_count(alone));
   CHECK(m.linear.full_every == 4);
+  std::string tied = both;
+  tied.replace(tied.find("\"vision_config\""), 0, "\"tie_word_embeddings\": true, ");
+  CHECK(read(tied).tied_embeddings);
+  CHECK_FALSE(m.tied_embeddings);
   // Where the inner part does not say what it is, the whole does.
   std::string unnamed = both;
   unnamed.replace(unnamed.find("\"model_type\": \"qwen3_5_moe_text\", "), 34, "");

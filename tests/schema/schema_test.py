@@ -62,8 +62,10 @@ LINEAR = ("--set model.linear_attention.key_heads=8 --set model.linear_attention
           "--set 'model.linear_attention.full_at=[4]' --set model.attention_gate=true")
 SPARSE = "--set model.sparse_attention.heads=4 --set model.sparse_attention.dim=64 --set model.sparse_attention.top_k=256"
 COMMANDS = [
-    ("step", f"collcast step llama3-8b-8xh100 --method estimate {LINEAR}"),
+    ("step", f"collcast step llama3-8b-8xh100 --method estimate {LINEAR} --set training.recompute=full"),
     ("plan", f"{ONE_LAYOUT} --pp 8 {LINEAR}"),
+    ("step", "collcast step qwen3.5-397b-inference-8xb200 --method estimate"),
+    ("plan", "collcast plan qwen3.5-397b-inference-8xb200 --simulate 0 --tp 8"),
     ("step", f"collcast step deepseek-v3-2048xh800 --method estimate {SPARSE}"),
     ("step", "collcast step deepseek-v3.2-inference-8xh200 --method estimate"),
     ("plan", "collcast plan deepseek-v3.2-inference-8xh200 --simulate 0 --top 1"),

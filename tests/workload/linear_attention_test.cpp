@@ -310,3 +310,43 @@ TEST_CASE("PowerSGD sends matrices of linear attention by two of a low rank") {
   const double attention = (h + (16 + 2 * 8) * d) + (16 * d + h), rule = (h + 2 * K + 2 * V + 32) + (V + h);
   CHECK(low_rank(in) - low_rank(plain) == Approx(6 * 4 * in.options.gradient_bytes * (rule - attention)));
 }
+
+TEST_CASE("weights of layers with linear attention are cast before ZeRO-3 gathers them, each by its own size") {
+  StepInputs in = linear(4, layout(1, 1, 8));
+  in.options.zero = 3;
+  in.options.precision = "fp8";
+  in.options.communication.parameters = WireFormat::fp8;
+  const double h = 1024, K = 8 * 64, V = 16 * 32, d = 64;
+  const double more = h * (2 * K + 2 * V + 32) + 4 * (2 * K + V) + 32 + 32 + V * h - h * d * (2 * 16 + 2 * 8);
+  const double linear_bytes = bytes(linear_attention_operations(in).forward, "weights cast to fp8"),
+               full_bytes = bytes(layer_operations(in).forward, "weights cast to fp8");
+  CHECK(linear_bytes - full_bytes == Approx(3 * more / 8));
+}
+
+TEST_CASE("a stage whose layers all have linear attention brings no attention back") {
+  const auto terms = [](Recompute recompute, int full_every) {
+    StepInputs in = linear(full_every, layout(1, 1, 1), 4096);
+    in.options.recompute = recompute;
+    in.options.attention = Attention::unfused;
+    return memory_terms(in, 0);
+  };
+  CHECK(terms(Recompute::selective, 0).recomputed == Volume{});
+  CHECK(terms(Recompute::selective, 4).recomputed > Volume{});
+  // Attention keeps its matrix, which is far more than what the rule keeps.
+  const MemoryTerms full = terms(Recompute::full, 0);
+  CHECK(full.whole_linear_more.kept < Volume{});
+  CHECK(full.recomputed.value() == Approx((full.whole_layer.total() + full.whole_linear_more.kept).value()));
+  CHECK(terms(Recompute::full, 4).recomputed.value() == Approx(full.whole_layer.total().value()));
+}
+
+TEST_CASE("queries that are computed again are not kept, and neither is their gate") {
+  StepInputs in = inputs(small_model(), layout(1, 1, 1), 1024, 8);
+  in.model.biases = false;
+  in.model.attention_gate = true;
+  const double kept = memory_terms(in, 0).layer.projections.value();
+  in.options.recompute = Recompute::selective;
+  in.options.recompute_modules = {RecomputeModule::q_proj};
+  const double T = 2 * 1024, queries = 1024, w = 2;
+  CHECK(kept - memory_terms(in, 0).layer.projections.value() == 2 * w * T * queries);
+  CHECK(named(layer_operations(in).recompute, "part of qkv").flops.value() == 2 * T * 1024 * 2 * queries);
+}

@@ -92,6 +92,9 @@ struct LayerOperations {
 LayerOperations layer_operations(const StepInputs&);
 /// Of a layer with linear attention beside others that attend to keys; empty where a model has not both.
 LayerOperations linear_attention_operations(const StepInputs&);
+/// The name of such a layer's rule among them, and the kernels that it is; its gradient is twice as many.
+inline constexpr const char* delta_rule = "gated delta rule";
+inline constexpr int delta_rule_kernels = 5;
 
 struct LayerTimes {    ///< one layer, one micro-batch; with experts if the stage has one with
   Seconds forward{};   ///< compute and exposed TP, CP and EP

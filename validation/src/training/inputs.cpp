@@ -123,7 +123,7 @@ class Reading {
   double shapes() const {
     const StepInputs& in = out_.inputs;
     const ParameterTerms p = parameter_terms(in, 0);
-    double sum = p.layer.attention + p.layer.latent;
+    double sum = p.layer.attention + p.layer.latent + p.layer.indexer + p.linear_attention;
     if (expert_layers(in.model) < in.model.layers) sum += p.layer.mlp;
     if (in.model.experts.count > 0)
       sum += p.expert_layer.mlp + p.expert_layer.experts * in.layout.ep / in.model.experts.count;
