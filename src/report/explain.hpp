@@ -11,8 +11,15 @@ namespace collcast {
 
 // --- memory and FLOPs: explain_parameters.cpp, explain_memory.cpp, explain_rates.cpp ---
 Section parameters_section(const StepInputs&, const ParameterTerms&, int stage);
+/// Of one layer of a training step and micro-batch.
+Section activations_section(const StepInputs&, const MemoryTerms&);
 /// How many layers a stage has: "80 / 8", or their number where stages are uneven.
 std::string stage_layers_text(const StepInputs&, double layers);
+/// Of layers: "a layer with an MLP", "layers with an MLP".
+const char* layer_text(LayerShape);
+const char* layers_text(LayerShape);
+/// Those of a stage that it has, in their order.
+std::vector<LayerShape> shapes_of_stage(const ParameterTerms&);
 std::vector<Section> memory_sections(const StepInputs&, const StepResult&, int gpus_per_node);
 Section rates_section(const StepInputs&, const StepResult&);
 
@@ -60,7 +67,7 @@ std::string joined(const std::vector<std::string>& parts);
 std::string exact(double);
 /// Of what a layer keeps for its backward that of latent attention and its indexer: T tokens, in words, and the rows of
 /// its small ranks.
-void add_latent_activations(Section&, const StepInputs&, const MemoryTerms&, bool experts, const std::string& tokens,
+void add_latent_activations(Section&, const StepInputs&, const MemoryTerms&, LayerShape, const std::string& tokens,
                             const std::string& rows);
 /// Enough digits for the difference of two long times.
 std::string precise(Seconds);

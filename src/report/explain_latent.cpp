@@ -9,14 +9,14 @@
 
 namespace collcast {
 
-void add_latent_activations(Section& out, const StepInputs& in, const MemoryTerms& terms, bool experts,
+void add_latent_activations(Section& out, const StepInputs& in, const MemoryTerms& terms, LayerShape shape,
                             const std::string& tokens, const std::string& kept_rows) {
   const TransformerConfig& m = in.model;
   const std::string w = exact(terms.weight_bytes);
   const int tp = in.layout.tp;
-  const ActivationTerms& a = experts ? terms.expert_layer : terms.layer;
-  const KeptTensors kept = kept_tensors(in, experts);
-  const auto add = [&](std::string name, std::string formula, std::string numbers, Volume value, std::string source) {
+  const ActivationTerms& a = terms.layer[shape];
+  const KeptTensors kept = kept_tensors(in, shape);
+  const auto add = [&](std::string name, std::string formula, std::string numbers, Volume value, const char* source) {
     if (value > Volume{})
       out.terms.push_back({std::move(name), std::move(formula), std::move(numbers), value.value(), "B", source});
   };

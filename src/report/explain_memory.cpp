@@ -1,5 +1,5 @@
-// Memory of a training rank taken apart: what one layer keeps, and each item made of that and of the parameters
-// (explain_parameters.cpp).
+// Memory of a training rank taken apart: each item, made of what one layer keeps (explain_activations.cpp) and of the
+// parameters (explain_parameters.cpp).
 //
 // The figures are MemoryTerms, which the forecast sums; only the texts are made here.
 #include <fmt/format.h>
@@ -16,158 +16,6 @@
 namespace collcast {
 
 namespace {
-
-constexpr const char* korthikanti = "Korthikanti et al. 2022, generalised to GQA and gated MLPs";
-
-/// b s, over CP, and that over TP with sequence parallelism.
-std::string over_cp(const StepInputs& in) {
-  return in.layout.cp > 1 ? fmt::format(" / {}", in.layout.cp) : std::string();
-}
-std::string tokens(const StepInputs& in) {
-  return fmt::format("{} x {}{}", in.batch.micro_batch, in.batch.sequence, over_cp(in));
-}
-std::string rows(const StepInputs& in) {
-  return in.layout.sequence_parallel ? fmt::format("{} / {}", tokens(in), in.layout.tp) : tokens(in);
-}
-
-/// "2 T' h + T f / TP": of a layer what products keep as they read it.
-std::string cast_formula(const StepInputs& in, const KeptTensors& kept, bool experts) {
-  const ProductInputs of = product_inputs(in, kept, experts);
-  std::vector<std::string> parts;
-  if (of.norms > 0) parts.push_back(kept.read_once == 1 ? "T' h" : fmt::format("{} T' h", kept.read_once));
-  if (of.latent > 0) parts.push_back(in.model.latent.q_rank > 0 ? "T' (rq + rkv)" : "T rkv");
-  if (of.mlp > 0) parts.push_back(experts ? "T fs / TP" : "T f / TP");
-  const std::string of_row = fmt::format("{}{}{}", of.rows > 0 ? "h" : "", of.rows > 0 && of.experts > 0 ? " + " : "",
-                                         of.experts > 0 ? "fe / expert TP" : "");
-  if (!of_row.empty()) parts.push_back(fmt::format("T' K expert TP load ({})", of_row));
-  return fmt::format("{}", fmt::join(parts, " + "));
-}
-
-/// What a layer keeps of linear attention in the place of attention.
-void add_linear_attention(Section& out, const StepInputs& in, const MemoryTerms& terms) {
-  const LinearAttention& l = in.model.linear;
-  const bool full = in.options.recompute == Recompute::full;
-  const Volume more = full ? terms.whole_linear_more.kept : terms.linear_more.kept;
-  const ActivationTerms& a = terms.parameters.expert_layers > 0 ? (full ? terms.whole_expert_layer : terms.expert_layer)
-                                                                : (full ? terms.whole_layer : terms.layer);
-  out.terms.push_back(
-      {"linear attention, more", "w T (6 ak dk + 5 av dv + (C + 2) av) / TP - projections - attention core",
-       fmt::format("{} x {} x (6 x {} x {} + 5 x {} x {} + 66 x {}) / {} - {} - {}", exact(terms.weight_bytes),
-                   tokens(in), l.key_heads, l.key_dim, l.value_heads, l.value_dim, l.value_heads, in.layout.tp,
-                   exact(a.projections.value()), exact(a.core.value())),
-       more.value(), "B",
-       fmt::format("a layer with linear attention keeps so much more{}, in chunks of C = 64 tokens",
-                   full ? " while it is recomputed" : "")});
-}
-
-Section activations_section(const StepInputs& in, const MemoryTerms& terms) {
-  const TransformerConfig& m = in.model;
-  const std::string w = exact(terms.weight_bytes);
-  const int tp = in.layout.tp;
-  const bool dropout = m.dropout > 0, experts = terms.parameters.expert_layers > 0;
-  const ActivationTerms& a = experts ? terms.expert_layer : terms.layer;
-  Section out;
-  out.title = "activations kept of one layer and micro-batch";
-  out.text.push_back(
-      {fmt::format("w = {} bytes per element ({}); T = b s{} = {} tokens; T' = {}{}", w, in.options.precision,
-                   in.layout.cp > 1 ? " / CP" : "", exact(terms.tokens), exact(terms.rows),
-                   in.layout.sequence_parallel ? ", T/TP with sequence parallelism" : ""),
-       Paragraph::Tone::plain});
-  const auto add = [&](std::string name, std::string formula, std::string numbers, Volume value, std::string source) {
-    if (value > Volume{})
-      out.terms.push_back({std::move(name), std::move(formula), std::move(numbers), value.value(), "B", source});
-  };
-  const KeptTensors kept = kept_tensors(in, experts);
-  const int norms = m.parallel_mlp.norms, tensors = kept.norms;
-  std::string of_norms = norms == 0   ? "input and output of both norms"
-                         : norms == 1 ? "input and output of the one norm"
-                                      : "the one input of both norms, and their outputs";
-  if (terms.parameters.frozen) of_norms = "inputs of the norms, and of adapters what they read";
-  if (tensors < all_tensors(in, experts).norms) of_norms += ", but for what is computed once more";
-  add("norms and residuals", dropout ? fmt::format("T' h ({} w + 2)", tensors) : fmt::format("T' h {} w", tensors),
-      fmt::format("{} x {} x ({} x {}{})", rows(in), m.hidden, tensors, w, dropout ? " + 2" : ""), a.norms,
-      of_norms + (dropout ? ", two dropout masks" : ""));
-  const int widths = experts ? kept.experts : kept.mlp;
-  if (m.latent.kv_rank > 0) {
-    add_latent_activations(out, in, terms, experts, tokens(in), m.latent.q_rank > 0 ? rows(in) : tokens(in));
-  } else {
-    const int gates = !m.attention_gate ? 0
-                      : kept.query      ? 2
-                                        : 1,
-              of_heads = (kept.query ? 2 : 1) + gates, of_keys = (kept.key ? 1 : 0) + (kept.value ? 1 : 0);
-    std::string what = kept.query ? "query, " : "";
-    if (kept.key) what += "key, ";
-    if (kept.value) what += "value, ";
-    add("projections", fmt::format("w T ({}a + {}{}) d / TP", of_heads, of_keys, m.kv_heads < tp ? " TP" : "k"),
-        fmt::format("{} x {} x ({} x {} + {} x {}) x {} / {}", w, tokens(in), of_heads, m.heads, of_keys,
-                    std::max(m.kv_heads, tp), m.head_dim, tp),
-        a.projections,
-        (what.empty() ? "the core's output" : what + "and the core's output") + (gates == 2
-                                                                                     ? "; the gate, and what it leaves"
-                                                                                 : gates == 1 ? "; what the gate leaves"
-                                                                                              : ""));
-  }
-  if (experts)
-    add("shared experts", fmt::format("{} w T fs / TP", kept.mlp),
-        fmt::format("{} x {} x {} x {} / {}", kept.mlp, w, tokens(in), m.experts.shared_ffn, tp), a.mlp,
-        "what the activation function reads and writes");
-  if (experts)
-    add("experts",
-        fmt::format("w T' K expert TP load ({}{} fe / expert TP) + 8 T' E", kept.expert_rows ? "h + " : "", widths),
-        fmt::format("{} x {} x {} x {} x {} x ({}{} x {} / {}) + 8 x {} x {}", w, rows(in), m.experts.top_k,
-                    in.layout.expert_tp(), exact(expert_load(in.options, in.layout)),
-                    kept.expert_rows ? fmt::format("{} + ", m.hidden) : "", widths, m.experts.ffn,
-                    in.layout.expert_tp(), rows(in), m.experts.count),
-        a.experts,
-        kept.expert_rows ? "rows that came to the experts of the busiest rank, what the activation function reads and "
-                           "writes, probabilities of the router"
-                         : "of the rows of the busiest rank what the activation function reads and writes, "
-                           "probabilities of the router");
-  else
-    add("MLP", fmt::format("{} w T f / TP", widths),
-        fmt::format("{} x {} x {} x {} / {}", widths, w, tokens(in), m.ffn, tp), a.mlp,
-        "what the activation function reads and writes");
-  if (in.options.attention == Attention::flash)
-    add("attention core", in.layout.cp > 1 ? "4 b a s / (TP CP)" : "4 b a s / TP",
-        fmt::format("4 x {} x {} x {} / {}{}", in.batch.micro_batch, m.heads, in.batch.sequence, tp, over_cp(in)),
-        a.core, "flash attention keeps one fp32 number per row");
-  else
-    add("attention core", dropout ? "b a s^2 (2 w + 1) / TP" : "b a s^2 w / TP",
-        fmt::format("{} x {} x {} x {} x {} / {}", in.batch.micro_batch, m.heads, in.batch.sequence, in.batch.sequence,
-                    dropout ? fmt::format("(2 x {} + 1)", w) : w, tp),
-        a.core, dropout ? "probabilities, mask and what dropout gives" : "probabilities");
-  if (!experts && m.latent.kv_rank == 0)
-    add("adapters", "w T r for each",
-        fmt::format("{} x {} x {} x {}", w, tokens(in), in.options.lora.rank, in.options.lora.targets(m).size()),
-        a.adapters, "what their first matrices give");
-  else
-    add("adapters", "w r rows of each",
-        fmt::format("{} x {} x {}", w, in.options.lora.rank,
-                    exact(a.adapters.value() / (terms.weight_bytes * in.options.lora.rank))),
-        a.adapters, "what their first matrices give, of the rows that pass each: T, T', those that came to experts");
-  add("layer input", "w T' h", fmt::format("{} x {} x {}", w, rows(in), m.hidden), a.input,
-      "full recomputation keeps nothing else");
-  std::string sum;
-  for (const Term& term : out.terms) sum += (sum.empty() ? "" : " + ") + format_bytes(Volume(term.value));
-  if (a.cast > Volume{}) {
-    const double operand = terms.operand_bytes;
-    sum += " - " + format_bytes(a.cast);
-    add("less, in " + in.options.precision, fmt::format("(w - i) ({})", cast_formula(in, kept, experts)),
-        fmt::format("({} - {}) x {}", w, exact(operand), exact(product_inputs(in, kept, experts).total())), a.cast,
-        fmt::format("inputs that products alone need are kept as these read them, i = {} bytes an element",
-                    exact(operand)));
-  }
-  out.terms.push_back({"activations of a layer", "sum", sum, a.total().value(), "B", korthikanti});
-  if (terms.parameters.linear_layers > 0) add_linear_attention(out, in, terms);
-  if (experts && terms.parameters.layers > 0)
-    out.terms.push_back({"of a layer with an MLP",
-                         {},
-                         {},
-                         terms.layer.total().value(),
-                         "B",
-                         "the same with its MLP in the place of the experts"});
-  return out;
-}
 
 Term in_flight_term(const StepInputs& in, const MemoryTerms& terms) {
   const int m = in.batch.passes(in.layout);
@@ -227,10 +75,19 @@ Term in_flight_term(const StepInputs& in, const MemoryTerms& terms) {
           gpipe ? "GPipe keeps all" : "1F1B"};
 }
 
-/// Of a stage with experts: its layers and what each kind of them keeps.
-const char* kept_formula(const MemoryTerms& terms) {
-  return terms.parameters.layers > 0 ? "expert layers x activations of one + layers with an MLP x of one"
-                                     : "expert layers x activations of one";
+/// Whether all layers attend to keys and have an MLP, so that nothing need be said of their shapes.
+bool is_plain(const MemoryTerms& terms) {
+  const std::vector<LayerShape> shapes = shapes_of_stage(terms.parameters);
+  return shapes.empty() || (shapes.size() == 1 && shapes.front() == mlp_layer);
+}
+
+/// Of a stage whose layers have other shapes: these, and what each of them keeps.
+std::string kept_formula(const MemoryTerms& terms) {
+  std::string out;
+  for (const LayerShape shape : shapes_of_stage(terms.parameters))
+    out += fmt::format("{}{} x {}", out.empty() ? "" : " + ", layers_text(shape),
+                       out.empty() ? "activations of one" : "of one");
+  return out;
 }
 /// What a layer keeps from a zero-bubble backward to its weight gradients.
 std::string kept_for_weights(const MemoryTerms& terms) {
@@ -239,82 +96,97 @@ std::string kept_for_weights(const MemoryTerms& terms) {
 }
 
 std::string kept_numbers(const MemoryTerms& terms) {
-  std::string out =
-      fmt::format("{} x {}", exact(terms.parameters.expert_layers), format_bytes(terms.expert_layer.total()));
-  if (terms.parameters.layers > 0)
-    out += fmt::format(" + {} x {}", exact(terms.parameters.layers), format_bytes(terms.layer.total()));
+  std::string out;
+  for (const LayerShape shape : shapes_of_stage(terms.parameters))
+    out += fmt::format("{}{} x {}", out.empty() ? "" : " + ", exact(terms.parameters.layers[shape]),
+                       format_bytes(terms.layer[shape].total()));
   return out;
 }
 
+std::string weights_numbers(const MemoryTerms& terms) {
+  std::string out;
+  for (const LayerShape shape : shapes_of_stage(terms.parameters))
+    out += fmt::format("{}{} x {}", out.empty() ? "" : " + ", exact(terms.parameters.layers[shape]),
+                       format_bytes(terms.layer[shape].weights));
+  return out;
+}
+
+double layers_left_out(const MemoryTerms::Chunk& c) {
+  double sum = 0;
+  for (const LayerShape shape : layer_shapes) sum += c.whole_layers[shape];
+  return sum;
+}
 /// Whether layers are left out of recomputation.
 bool leaves_out(const MemoryTerms& terms) {
   return std::any_of(terms.of_chunk.begin(), terms.of_chunk.end(),
-                     [](const MemoryTerms::Chunk& c) { return c.whole_layers + c.whole_expert_layers > 0; });
+                     [](const MemoryTerms::Chunk& c) { return layers_left_out(c) > 0; });
 }
 
 bool chunks_are_alike(const MemoryTerms& terms) {
   return !leaves_out(terms) &&
-         std::all_of(terms.of_chunk.begin(), terms.of_chunk.end(), [&](const MemoryTerms::Chunk& c) {
-           return c.layers == terms.of_chunk.front().layers && c.expert_layers == terms.of_chunk.front().expert_layers;
-         });
+         std::all_of(terms.of_chunk.begin(), terms.of_chunk.end(),
+                     [&](const MemoryTerms::Chunk& c) { return c.layers == terms.of_chunk.front().layers; });
 }
 
 /// Where the chunks of a stage differ in their layers: what each keeps, and keeps for its weight gradients.
 std::pair<std::string, std::string> kept_by_chunk(const MemoryTerms& terms) {
-  const bool experts = terms.parameters.expert_layers > 0, waits = terms.waiting > 0;
+  std::vector<LayerShape> shapes = shapes_of_stage(terms.parameters);
+  std::ranges::reverse(shapes);
+  const bool waits = terms.waiting > 0;
   std::string numbers;
-  const auto add = [&](int count, double layers, Volume of_layer, double expert_layers, Volume of_expert_layer) {
-    numbers +=
-        fmt::format("{}{} x ({} x {}", numbers.empty() ? "" : " + ", count, exact(layers), format_bytes(of_layer));
-    numbers += experts ? fmt::format(" + {} x {})", exact(expert_layers), format_bytes(of_expert_layer)) : ")";
+  using Chunk = MemoryTerms::Chunk;
+  const auto add = [&](int count, const Chunk& c, double (*layers)(const Chunk&, LayerShape),
+                       Volume (*of)(const MemoryTerms&, LayerShape)) {
+    std::string all;
+    for (const LayerShape shape : shapes)
+      all +=
+          fmt::format("{}{} x {}", all.empty() ? "" : " + ", exact(layers(c, shape)), format_bytes(of(terms, shape)));
+    numbers += fmt::format("{}{} x ({})", numbers.empty() ? "" : " + ", count, all);
   };
-  for (const MemoryTerms::Chunk& c : terms.of_chunk)
-    add(c.in_flight, c.layers - c.whole_layers, terms.layer.total(), c.expert_layers - c.whole_expert_layers,
-        terms.expert_layer.total());
-  for (const MemoryTerms::Chunk& c : terms.of_chunk)
-    if (c.whole_layers + c.whole_expert_layers > 0)
-      add(c.in_flight, c.whole_layers, terms.whole_layer.total(), c.whole_expert_layers,
-          terms.whole_expert_layer.total());
-  for (const MemoryTerms::Chunk& c : terms.of_chunk)
-    if (waits) add(c.waiting, c.layers, terms.layer.weights, c.expert_layers, terms.expert_layer.weights);
-  const char* each = experts ? "(layers with an MLP x of one + expert layers x of one)" : "(its layers x of one)";
-  std::string formula = fmt::format("chunk by chunk in flight x {} of activations", each);
+  for (const Chunk& c : terms.of_chunk)
+    add(
+        c.in_flight, c, [](const Chunk& of, LayerShape shape) { return of.layers[shape] - of.whole_layers[shape]; },
+        [](const MemoryTerms& of, LayerShape shape) { return of.layer[shape].total(); });
+  for (const Chunk& c : terms.of_chunk)
+    if (layers_left_out(c) > 0)
+      add(
+          c.in_flight, c, [](const Chunk& of, LayerShape shape) { return of.whole_layers[shape]; },
+          [](const MemoryTerms& of, LayerShape shape) { return of.whole_layer[shape].total(); });
+  for (const Chunk& c : terms.of_chunk)
+    if (waits)
+      add(
+          c.waiting, c, [](const Chunk& of, LayerShape shape) { return of.layers[shape]; },
+          [](const MemoryTerms& of, LayerShape shape) { return of.layer[shape].weights; });
+  std::string each;
+  for (const LayerShape shape : shapes)
+    each += (each.empty() ? "" : " + ") + std::string(layers_text(shape)) + " x of one";
+  if (is_plain(terms)) each = "its layers x of one";
+  std::string formula = fmt::format("chunk by chunk in flight x ({}) of activations", each);
   if (leaves_out(terms)) formula += ", of layers with recomputation and then of those without";
-  if (waits) formula += fmt::format(" + waiting x {} of what is kept for weight gradients", each);
+  if (waits) formula += fmt::format(" + waiting x ({}) of what is kept for weight gradients", each);
   return {formula, numbers};
-}
-
-/// Of layers with linear attention what they keep besides, or less.
-void add_linear_activations(const MemoryTerms& terms, std::string& formula, std::string& numbers) {
-  const Volume more = terms.linear_activations();
-  if (more == Volume{}) return;
-  const bool less = more < Volume{};
-  formula += less ? " - what layers with linear attention keep less" : " + what layers with linear attention keep more";
-  numbers += fmt::format(" {} {}", less ? "-" : "+", format_bytes(less ? Volume{} - more : more));
 }
 
 /// With chunks: what comes besides is of those at an end of the model.
 Term chunk_activations_term(const StepInputs& in, const MemoryTerms& terms, const MemoryUse& use) {
   const int chunks = in.layout.chunks();
-  const std::string layers = stage_layers_text(in, terms.parameters.layers);
+  const std::string layers = stage_layers_text(in, terms.parameters.all_layers());
+  const ActivationTerms& layer = terms.layer[mlp_layer];
   std::string formula = "in flight x layers of a chunk x activations of a layer";
-  std::string numbers =
-      fmt::format("{} x {} / {} x {}", terms.in_flight, layers, chunks, format_bytes(terms.layer.total()));
-  if (terms.parameters.expert_layers > 0) {
+  std::string numbers = fmt::format("{} x {} / {} x {}", terms.in_flight, layers, chunks, format_bytes(layer.total()));
+  if (!is_plain(terms)) {
     formula = fmt::format("in flight / {} x ({})", goes_in_v(in.layout.schedule) ? "2" : "VPP", kept_formula(terms));
     numbers = fmt::format("{} / {} x ({})", terms.in_flight, chunks, kept_numbers(terms));
   }
   if (!chunks_are_alike(terms)) {
     std::tie(formula, numbers) = kept_by_chunk(terms);
-  } else if (terms.waiting > 0 && terms.parameters.expert_layers > 0) {
+  } else if (terms.waiting > 0 && !is_plain(terms)) {
     formula += fmt::format(" + waiting / {} x what the layers keep for weight gradients",
                            goes_in_v(in.layout.schedule) ? "2" : "VPP");
-    numbers += fmt::format(" + {} / {} x ({} x {} + {} x {})", terms.waiting, chunks,
-                           exact(terms.parameters.expert_layers), format_bytes(terms.expert_layer.weights),
-                           exact(terms.parameters.layers), format_bytes(terms.layer.weights));
+    numbers += fmt::format(" + {} / {} x ({})", terms.waiting, chunks, weights_numbers(terms));
   } else if (terms.waiting > 0) {
     formula += " + waiting x layers of a chunk x kept for weight gradients " + kept_for_weights(terms);
-    numbers += fmt::format(" + {} x {} / {} x {}", terms.waiting, layers, chunks, format_bytes(terms.layer.weights));
+    numbers += fmt::format(" + {} x {} / {} x {}", terms.waiting, layers, chunks, format_bytes(layer.weights));
   }
   const auto add = [&](int count, const char* name, Volume value) {
     if (count <= 0 || !(value > Volume{})) return;
@@ -330,7 +202,6 @@ Term chunk_activations_term(const StepInputs& in, const MemoryTerms& terms, cons
       terms.head_weights);
   add(terms.last_in_flight - 1, "(last chunk in flight - 1) x the loss's probabilities (4 T V / TP)",
       terms.probabilities);
-  add_linear_activations(terms, formula, numbers);
   return {"activations", formula,
           numbers,       static_cast<double>(use.activations.value()),
           "B",           "kept until their backward; where the order of work holds most"};
@@ -340,10 +211,10 @@ Term activations_term(const StepInputs& in, const MemoryTerms& terms, const Memo
   if (in.layout.schedule == PipelineSchedule::interleaved || in.layout.chunks() > 1 || leaves_out(terms))
     return chunk_activations_term(in, terms, use);
   std::string formula = "layers of the stage x activations of a layer";
-  std::string numbers =
-      fmt::format("{} x {}", stage_layers_text(in, terms.parameters.layers), format_bytes(terms.layer.total()));
-  const bool experts = terms.parameters.expert_layers > 0;
-  if (experts) {
+  const std::string layers = stage_layers_text(in, terms.parameters.all_layers());
+  const ActivationTerms& layer = terms.layer[mlp_layer];
+  std::string numbers = fmt::format("{} x {}", layers, format_bytes(layer.total()));
+  if (!is_plain(terms)) {
     formula = kept_formula(terms);
     numbers = kept_numbers(terms);
   }
@@ -360,15 +231,12 @@ Term activations_term(const StepInputs& in, const MemoryTerms& terms, const Memo
   }
   formula = fmt::format("in flight x ({})", formula);
   numbers = fmt::format("{} x ({})", terms.in_flight, numbers);
-  if (terms.waiting > 0 && experts) {
+  if (terms.waiting > 0 && !is_plain(terms)) {
     formula += " + waiting x what the layers keep for weight gradients";
-    numbers += fmt::format(" + {} x ({} x {} + {} x {})", terms.waiting, exact(terms.parameters.expert_layers),
-                           format_bytes(terms.expert_layer.weights), exact(terms.parameters.layers),
-                           format_bytes(terms.layer.weights));
+    numbers += fmt::format(" + {} x ({})", terms.waiting, weights_numbers(terms));
   } else if (terms.waiting > 0) {
     formula += " + waiting x layers of the stage x kept for weight gradients " + kept_for_weights(terms);
-    numbers += fmt::format(" + {} x {} x {}", terms.waiting, stage_layers_text(in, terms.parameters.layers),
-                           format_bytes(terms.layer.weights));
+    numbers += fmt::format(" + {} x {} x {}", terms.waiting, layers, format_bytes(layer.weights));
   }
   if (terms.waiting > 0 && terms.head_weights > Volume{}) {
     formula += " + waiting x head's input and the logits' gradient (w (T' h + T V / TP))";
@@ -378,7 +246,6 @@ Term activations_term(const StepInputs& in, const MemoryTerms& terms, const Memo
     formula += " + (in flight - 1) x the loss's probabilities (4 T V / TP)";
     numbers += fmt::format(" + ({} - 1) x {}", terms.in_flight, format_bytes(terms.probabilities));
   }
-  add_linear_activations(terms, formula, numbers);
   return {
       "activations", formula, numbers, static_cast<double>(use.activations.value()), "B", "kept until their backward"};
 }

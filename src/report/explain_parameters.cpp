@@ -53,34 +53,45 @@ void add_expert_parameters(Section& out, const StepInputs& in, const LayerParame
                        fmt::format("{} of {} experts", e.count / in.layout.ep, e.count)});
 }
 
-void add_layer_parameters(Section& out, const StepInputs& in, const LayerParameters& p) {
+void add_attention_parameters(Section& out, const StepInputs& in, const LayerParameters& p) {
   const TransformerConfig& m = in.model;
   const int tp = in.layout.tp;
-  const char* shared = "1/TP of each matrix";
   if (m.latent.kv_rank > 0) {
     add_latent_parameters(out, in, p);
-  } else {
-    const int of_heads = m.attention_gate ? 3 : 2;
-    // Fewer KV heads than TP ranks: one on each.
-    const bool copies = m.kv_heads < tp;
-    out.terms.push_back({"attention of a layer", fmt::format("h d ({}a + 2{}) / TP", of_heads, copies ? " TP" : "k"),
-                         fmt::format("{} x {} x ({} x {} + 2 x {}) / {}", m.hidden, m.head_dim, of_heads, m.heads,
-                                     copies ? tp : m.kv_heads, tp),
-                         p.attention, "",
-                         fmt::format("query, key, value{} and output matrices; {}{}", m.attention_gate ? ", gate" : "",
-                                     shared, copies ? fmt::format(", of the {} KV heads one", m.kv_heads) : "")});
+    return;
   }
+  const int of_heads = m.attention_gate ? 3 : 2;
+  // Fewer KV heads than TP ranks: one on each.
+  const bool copies = m.kv_heads < tp;
+  out.terms.push_back(
+      {"attention of a layer", fmt::format("h d ({}a + 2{}) / TP", of_heads, copies ? " TP" : "k"),
+       fmt::format("{} x {} x ({} x {} + 2 x {}) / {}", m.hidden, m.head_dim, of_heads, m.heads,
+                   copies ? tp : m.kv_heads, tp),
+       p.attention, "",
+       fmt::format("query, key, value{} and output matrices; 1/TP of each matrix{}", m.attention_gate ? ", gate" : "",
+                   copies ? fmt::format(", of the {} KV heads one", m.kv_heads) : "")});
+}
+
+void add_mlp_parameters(Section& out, const StepInputs& in, const LayerParameters& p) {
+  const TransformerConfig& m = in.model;
   const int matrices = m.gated_mlp ? 3 : 2;
-  if (p.mlp > 0 && !(p.router > 0))
+  if (p.mlp > 0)
     out.terms.push_back({"MLP of a layer", fmt::format("{} h f / TP", matrices),
-                         fmt::format("{} x {} x {} / {}", matrices, m.hidden, m.ffn, tp), p.mlp, "",
-                         fmt::format("{}; {}", m.gated_mlp ? "up, gate and down" : "up and down", shared)});
-  if (p.router > 0) add_expert_parameters(out, in, p);
+                         fmt::format("{} x {} x {} / {}", matrices, m.hidden, m.ffn, in.layout.tp), p.mlp, "",
+                         fmt::format("{}; 1/TP of each matrix", m.gated_mlp ? "up, gate and down" : "up and down")});
+}
+
+void add_norms_and_biases(Section& out, const StepInputs& in, const LayerParameters& p, LayerShape shape) {
+  const TransformerConfig& m = in.model;
   const int vectors = (m.parallel_mlp.norms == 1 ? 1 : 2) * (m.biases ? 2 : 1);
-  out.terms.push_back({"norms of a layer", fmt::format("{} h", vectors), fmt::format("{} x {}", vectors, m.hidden),
-                       p.norms, "", "whole on every TP rank"});
+  std::string formula = fmt::format("{} h", vectors), numbers = fmt::format("{} x {}", vectors, m.hidden);
+  if (shape.is_linear()) {
+    formula += " + dv";
+    numbers += fmt::format(" + {}", m.linear.value_dim);
+  }
+  out.terms.push_back({"norms of a layer", formula, numbers, p.norms, "", "whole on every TP rank"});
   if (!m.biases) return;
-  if (m.latent.kv_rank > 0 || p.router > 0) {
+  if (m.latent.kv_rank > 0 || shape.has_experts()) {
     out.terms.push_back({"biases of a layer",
                          {},
                          {},
@@ -92,19 +103,28 @@ void add_layer_parameters(Section& out, const StepInputs& in, const LayerParamet
   out.terms.push_back(
       {"biases of a layer", m.gated_mlp ? "((a + 2k) d + 2 f) / TP + 2 h" : "((a + 2k) d + f) / TP + 2 h",
        fmt::format("(({} + 2 x {}) x {} + {}{}) / {} + 2 x {}", m.heads, m.kv_heads, m.head_dim,
-                   m.gated_mlp ? "2 x " : "", m.ffn, tp, m.hidden),
+                   m.gated_mlp ? "2 x " : "", m.ffn, in.layout.tp, m.hidden),
        p.sharded_biases + p.replicated_biases, "", "those of the output and down matrices are whole on every TP rank"});
 }
 
 /// Linear attention in the place of attention.
-void add_linear_attention(Section& out, const StepInputs& in, const ParameterTerms& p) {
+void add_linear_parameters(Section& out, const StepInputs& in, const LayerParameters& p) {
   const LinearAttention& l = in.model.linear;
   out.terms.push_back(
       {"linear attention of a layer", "(h (2 ak dk + 3 av dv + 2 av) + taps (2 ak dk + av dv) + 2 av) / TP",
        fmt::format(
            "({0} x (2 x {1} x {2} + 3 x {3} x {4} + 2 x {3}) + {5} x (2 x {1} x {2} + {3} x {4}) + 2 x {3}) / {6}",
            in.model.hidden, l.key_heads, l.key_dim, l.value_heads, l.value_dim, l.conv, in.layout.tp),
-       p.linear_attention, "", "queries, keys, values, gate, steps and decays; convolution; output; 1/TP of each"});
+       p.attention, "", "queries, keys, values, gate, steps and decays; convolution; output; 1/TP of each"});
+}
+
+/// A layer in its parts.
+void add_layer_parameters(Section& out, const StepInputs& in, const LayerParameters& p, LayerShape shape) {
+  if (shape.attends()) add_attention_parameters(out, in, p);
+  if (shape.is_linear()) add_linear_parameters(out, in, p);
+  if (shape.has_mlp()) add_mlp_parameters(out, in, p);
+  if (shape.has_experts()) add_expert_parameters(out, in, p);
+  add_norms_and_biases(out, in, p, shape);
 }
 
 /// The parts of a layer as numbers.
@@ -118,6 +138,25 @@ std::string layer_sum(const LayerParameters& p) {
 
 }  // namespace
 
+const char* layer_text(LayerShape shape) {
+  if (shape.is_linear())
+    return shape.has_experts() ? "a layer with linear attention and experts"
+                               : "a layer with linear attention and an MLP";
+  return shape.has_experts() ? "a layer with experts" : "a layer with an MLP";
+}
+const char* layers_text(LayerShape shape) {
+  if (shape.is_linear())
+    return shape.has_experts() ? "linear-attention expert layers" : "linear-attention layers with an MLP";
+  return shape.has_experts() ? "expert layers" : "layers with an MLP";
+}
+
+std::vector<LayerShape> shapes_of_stage(const ParameterTerms& p) {
+  std::vector<LayerShape> out;
+  for (const LayerShape shape : layer_shapes)
+    if (p.layers[shape] > 0) out.push_back(shape);
+  return out;
+}
+
 std::string stage_layers_text(const StepInputs& in, double layers) {
   const int twins = in.layout.twins();
   if (layers * in.layout.pp != in.model.layers * twins) return fmt::format("{}", layers);
@@ -128,34 +167,35 @@ Section parameters_section(const StepInputs& in, const ParameterTerms& p, int st
   const TransformerConfig& m = in.model;
   Section out;
   out.title = fmt::format("parameters of the fullest rank (stage {})", stage);
-  // A layer with experts in its parts, of the others the total.
-  const bool experts = p.expert_layers > 0;
-  add_layer_parameters(out, in, experts ? p.expert_layer : p.layer);
+  // A layer of the first shape in its parts, of others the total.
+  const std::vector<LayerShape> shapes = shapes_of_stage(p);
+  const LayerShape shown = shapes.empty() ? mlp_layer : shapes.front();
+  const LayerParameters& layer = p.layer[shown];
+  add_layer_parameters(out, in, layer, shown);
   std::string formula = in.model.layers % in.layout.pp != 0 ? "layers of the stage x layer"
                         : in.layout.twins() > 1             ? "2 layers / PP x layer"
                                                             : "layers / PP x layer";
   std::string numbers;
-  if (experts) {
-    formula = "expert layers x their sum";
-    numbers = fmt::format("{} x ({})", exact(p.expert_layers), layer_sum(p.expert_layer));
-    if (p.layers > 0) {
-      out.terms.push_back({"a layer with an MLP", "the same, its MLP in the place of router and experts",
-                           layer_sum(p.layer), p.layer.total(), "", ""});
-      formula += " + layers with an MLP x theirs";
-      numbers += fmt::format(" + {} x {}", exact(p.layers), exact(p.layer.total()));
-    }
+  if (shapes.size() > 1 || shown != mlp_layer) {
+    formula = fmt::format("{} x their sum", layers_text(shown));
+    numbers = fmt::format("{} x ({})", exact(p.layers[shown]), layer_sum(layer));
   } else if (m.latent.kv_rank > 0) {
-    numbers = fmt::format("{} x ({})", stage_layers_text(in, p.layers), layer_sum(p.layer));
+    numbers = fmt::format("{} x ({})", stage_layers_text(in, p.all_layers()), layer_sum(layer));
   } else {
-    numbers = fmt::format("{} x ({} + {} + {}{})", stage_layers_text(in, p.layers), exact(p.layer.attention),
-                          exact(p.layer.mlp), exact(p.layer.norms),
-                          m.biases ? " + " + exact(p.layer.sharded_biases + p.layer.replicated_biases) : "");
+    numbers = fmt::format("{} x ({} + {} + {}{})", stage_layers_text(in, p.all_layers()), exact(layer.attention),
+                          exact(layer.mlp), exact(layer.norms),
+                          m.biases ? " + " + exact(layer.sharded_biases + layer.replicated_biases) : "");
   }
-  if (p.linear_layers > 0) {
-    add_linear_attention(out, in, p);
-    formula += " + layers with linear attention x (it + its norm - attention)";
-    numbers += fmt::format(" + {} x ({} + {} - {})", exact(p.linear_layers), exact(p.linear_attention),
-                           m.linear.value_dim, exact(experts ? p.expert_layer.attention : p.layer.attention));
+  for (const LayerShape shape : shapes) {
+    if (shape == shown) continue;
+    const LayerParameters& of = p.layer[shape];
+    if (shape.is_linear() && !shown.is_linear()) add_linear_parameters(out, in, of);
+    out.terms.push_back(
+        {layer_text(shape),
+         shape == mlp_layer ? "the same, its MLP in the place of router and experts" : "sum of its parts",
+         layer_sum(of), of.total(), "", ""});
+    formula += fmt::format(" + {} x theirs", layers_text(shape));
+    numbers += fmt::format(" + {} x {}", exact(p.layers[shape]), exact(of.total()));
   }
   const auto add_adapters = [&](const char* name, const char* of, double layers, const AdapterParameters& a) {
     if (!(layers > 0)) return;
@@ -168,10 +208,11 @@ Section parameters_section(const StepInputs& in, const ParameterTerms& p, int st
     formula += fmt::format(" + {} x adapters of one", of);
     numbers += fmt::format(" + {} x {}", exact(layers), exact(a.total()));
   };
+  const bool experts = m.experts.count > 0 && p.expert_layers() > 0;
   if (p.frozen) {
     add_adapters(experts ? "adapters of a layer with an MLP" : "adapters of a layer",
-                 experts ? "layers with an MLP" : "layers", p.layers, p.layer_adapters);
-    add_adapters("adapters of a layer with experts", "expert layers", p.expert_layers, p.expert_layer_adapters);
+                 experts ? "layers with an MLP" : "layers", p.layers[mlp_layer], p.adapters[mlp_layer]);
+    add_adapters("adapters of a layer with experts", "expert layers", p.layers[expert_layer], p.adapters[expert_layer]);
   }
   const auto add = [&](const char* name, const char* its_formula, std::string its_numbers, double value,
                        const char* source) {

@@ -14,14 +14,15 @@ class LayerMatrices {
  public:
   explicit LayerMatrices(const StepInputs& in) : in_(in), s_(in) {}
 
-  std::vector<Adapted> of_layer(bool with_experts) const {
-    std::vector<Adapted> all = in_.model.latent.kv_rank > 0 ? latent_heads() : heads();
-    all.push_back(
-        {AdapterModule::linear_proj, s_.output, s_.hidden, s_.tokens, s_.tokens, s_.rows, Split::in, Of::attention});
-    if (!with_experts) {
-      add_mlp(s_.ffn, s_.tokens, s_.rows, Of::mlp, 1, all);
-      return all;
+  std::vector<Adapted> of_layer(LayerShape shape) const {
+    std::vector<Adapted> all;
+    if (shape.attends()) {
+      all = in_.model.latent.kv_rank > 0 ? latent_heads() : heads();
+      all.push_back(
+          {AdapterModule::linear_proj, s_.output, s_.hidden, s_.tokens, s_.tokens, s_.rows, Split::in, Of::attention});
     }
+    if (shape.has_mlp()) add_mlp(s_.ffn, s_.tokens, s_.rows, Of::mlp, 1, all);
+    if (!shape.has_experts()) return all;
     if (s_.shared > 0) add_mlp(s_.shared, s_.tokens, s_.rows, Of::shared_experts, 1, all);
     add_mlp(s_.expert, s_.taken, s_.taken, Of::experts, s_.local_experts, all);
     return all;
@@ -72,10 +73,10 @@ bool is_quantised(const TrainingOptions& options) {
   return is_frozen(options) && options.lora.base_weights == BaseWeights::nf4;
 }
 
-double largest_matrix(const StepInputs& in, bool with_experts) {
+double largest_matrix(const StepInputs& in, LayerShape shape) {
   const KernelTimer timer(in);
   double largest = 0;
-  for (const Adapted& m : LayerMatrices(in).of_layer(with_experts)) {
+  for (const Adapted& m : LayerMatrices(in).of_layer(shape)) {
     const bool at_once = m.of == Of::experts && timer.kernels_of_experts(m.count) == 1;
     largest = std::max(largest, m.in * m.out * (at_once ? m.count : 1));
   }
@@ -88,17 +89,17 @@ bool has_adapter(const StepInputs& in, AdapterModule module) {
   return std::ranges::count(have, module) > 0 && std::ranges::count(targets, module) > 0;
 }
 
-std::vector<Adapted> adapted_matrices(const StepInputs& in, bool with_experts) {
+std::vector<Adapted> adapted_matrices(const StepInputs& in, LayerShape shape) {
   if (!is_frozen(in.options)) return {};
-  std::vector<Adapted> all = LayerMatrices(in).of_layer(with_experts);
+  std::vector<Adapted> all = LayerMatrices(in).of_layer(shape);
   std::erase_if(all, [&](const Adapted& m) { return !has_adapter(in, m.module); });
   return all;
 }
 
-AdapterParameters layer_adapters(const StepInputs& in, bool with_experts) {
+AdapterParameters layer_adapters(const StepInputs& in, LayerShape shape) {
   AdapterParameters sum;
   const double rank = in.options.lora.rank;
-  for (const Adapted& m : adapted_matrices(in, with_experts)) {
+  for (const Adapted& m : adapted_matrices(in, shape)) {
     if (m.of == Of::experts) {
       sum.experts += m.count * rank * (m.in + m.out);
       continue;
@@ -109,22 +110,22 @@ AdapterParameters layer_adapters(const StepInputs& in, bool with_experts) {
   return sum;
 }
 
-double kept_by_adapters(const StepInputs& in, bool with_experts) {
+double kept_by_adapters(const StepInputs& in, LayerShape shape) {
   double sum = 0;
-  for (const Adapted& m : adapted_matrices(in, with_experts)) sum += in.options.lora.rank * m.rows;
+  for (const Adapted& m : adapted_matrices(in, shape)) sum += in.options.lora.rank * m.rows;
   return sum;
 }
 
-double waiting_of_adapters(const StepInputs& in, bool with_experts) {
-  double sum = inputs_of_adapters(in, with_experts) + kept_by_adapters(in, with_experts);
-  for (const Adapted& m : adapted_matrices(in, with_experts)) sum += m.rows_out * m.out;
+double waiting_of_adapters(const StepInputs& in, LayerShape shape) {
+  double sum = inputs_of_adapters(in, shape) + kept_by_adapters(in, shape);
+  for (const Adapted& m : adapted_matrices(in, shape)) sum += m.rows_out * m.out;
   return sum;
 }
 
-double inputs_of_adapters(const StepInputs& in, bool with_experts) {
+double inputs_of_adapters(const StepInputs& in, LayerShape shape) {
   using enum AdapterModule;
-  double sum = kept_by_adapters(in, with_experts);
-  for (const Adapted& m : adapted_matrices(in, with_experts)) {
+  double sum = kept_by_adapters(in, shape);
+  for (const Adapted& m : adapted_matrices(in, shape)) {
     // Queries, and keys and values, go down from the same hidden states.
     const bool read =
         m.module == linear_kv_down_proj && (has_adapter(in, linear_q_down_proj) || has_adapter(in, linear_q_proj));
@@ -133,11 +134,11 @@ double inputs_of_adapters(const StepInputs& in, bool with_experts) {
   return sum;
 }
 
-double adapter_flops(const StepInputs& in, bool with_experts, const std::function<bool(const Adapted&)>& takes) {
+double adapter_flops(const StepInputs& in, LayerShape shape, const std::function<bool(const Adapted&)>& takes) {
   StepInputs whole = in;
   whole.layout = {};
   double sum = 0;
-  for (const Adapted& m : adapted_matrices(whole, with_experts)) {
+  for (const Adapted& m : adapted_matrices(whole, shape)) {
     const double passed = m.of == Of::experts ? in.model.experts.top_k : 1;
     if (!takes || takes(m)) sum += 2 * in.options.lora.rank * (m.in + m.out) * passed;
   }

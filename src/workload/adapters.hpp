@@ -54,24 +54,24 @@ inline constexpr double nf4_bytes = (4 + 8.0 / 64 + 32.0 / (64 * 256)) / 8;
 /// Whether the matrices of layers are kept so.
 bool is_quantised(const TrainingOptions&);
 /// Elements of the largest matrix of a layer that a pass brings back at once.
-double largest_matrix(const StepInputs&, bool with_experts);
+double largest_matrix(const StepInputs&, LayerShape);
 
-/// Of a layer with an MLP, or with experts.
-std::vector<Adapted> adapted_matrices(const StepInputs&, bool with_experts);
+/// Of a layer that attends to keys; linear attention has none.
+std::vector<Adapted> adapted_matrices(const StepInputs&, LayerShape);
 
-AdapterParameters layer_adapters(const StepInputs&, bool with_experts);
+AdapterParameters layer_adapters(const StepInputs&, LayerShape);
 
 /// Elements that the backward needs besides, of a layer and micro-batch: of what the adapters' first matrices give, r
 /// a row; and those that a zero-bubble backward leaves to the weight gradients: inputs of both matrices, and gradients
 /// of what they give.
-double kept_by_adapters(const StepInputs&, bool with_experts);
-double waiting_of_adapters(const StepInputs&, bool with_experts);
+double kept_by_adapters(const StepInputs&, LayerShape);
+double waiting_of_adapters(const StepInputs&, LayerShape);
 /// Of these the inputs, which the layer's backward has anyway.
-double inputs_of_adapters(const StepInputs&, bool with_experts);
+double inputs_of_adapters(const StepInputs&, LayerShape);
 
 /// Forward FLOPs of a token in the adapters of one layer, or in some of them, all ranks together; of the experts' in
 /// those that it is sent to.
-double adapter_flops(const StepInputs&, bool with_experts, const std::function<bool(const Adapted&)>& takes = {});
+double adapter_flops(const StepInputs&, LayerShape, const std::function<bool(const Adapted&)>& takes = {});
 
 /// Kernels beside those of a matrix; none where it has no adapter.
 class AdapterKernels {

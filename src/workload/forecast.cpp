@@ -31,7 +31,7 @@ std::string name_of(const Unit& unit) {
   if (!is_layer(unit.kind)) return unit.label;
   const LayerKind kind = layer_of(unit.kind);
   return std::string(kind.bf16 ? "bf16 " : "") + (kind.windowed ? "windowed " : "") +
-         (kind.linear ? "linear-attention " : "") + (kind.experts ? "expert layer" : "layer") +
+         (kind.shape.is_linear() ? "linear-attention " : "") + (kind.shape.has_experts() ? "expert layer" : "layer") +
          (kind.whole ? " without recomputation" : "");
 }
 

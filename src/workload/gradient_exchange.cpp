@@ -22,10 +22,14 @@ class Matrices {
  public:
   Matrices(const StepInputs& in, int stage) : in_(in), share_(in), gated_(in.model.gated_mlp ? 2 : 1) {
     const ParameterTerms held = parameter_terms(in, stage);
-    add_attention(held.all_layers() - held.linear_layers);
-    add_linear_attention(held.linear_layers);
-    add_mlp(share_.ffn, held.layers);
-    if (held.expert_layers > 0) add_experts(held.expert_layers);
+    for (const LayerShape shape : layer_shapes) {
+      const double layers = held.layers[shape];
+      if (!(layers > 0)) continue;
+      if (shape.attends()) add_attention(layers);
+      if (shape.is_linear()) add_linear_attention(layers);
+      if (shape.has_mlp()) add_mlp(share_.ffn, layers);
+      if (shape.has_experts()) add_experts(layers);
+    }
     if (held.embedding > 0) own.push_back({share_.vocab, share_.hidden});
     if (held.output > 0) own.push_back({share_.vocab, share_.hidden});
     if (held.positions > 0) own.push_back({static_cast<double>(in.model.learned_positions), share_.hidden});
@@ -49,7 +53,6 @@ class Matrices {
     own.push_back({share_.output, share_.hidden, layers});
   }
   void add_linear_attention(double layers) {
-    if (layers == 0) return;
     const LinearShare linear(in_);
     own.push_back({share_.hidden, linear.columns, layers});
     own.push_back({linear.values, share_.hidden, layers});

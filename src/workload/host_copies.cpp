@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "workload/memory.hpp"
+#include "workload/kept.hpp"
 #include "workload/parameters.hpp"
 
 namespace collcast::workload {
@@ -27,11 +27,10 @@ OffloadingTerms offloading_terms(const StepInputs& in) {
   if (in.serving || in.options.cpu_offloading_num_layers == 0) return terms;
   terms.layers = in.options.cpu_offloading_num_layers;
   terms.of_layers = in.model.layers;
-  int with_experts = 0;
-  for (int layer = 0; layer < terms.layers; ++layer) with_experts += workload::kind_of_layer(in, layer).experts ? 1 : 0;
-  const int without = terms.layers - with_experts;
-  if (without > 0) terms.copied += workload::layer_activations(in, false) * without;
-  if (with_experts > 0) terms.copied += workload::layer_activations(in, true) * with_experts;
+  PerShape<int> layers;
+  for (int layer = 0; layer < terms.layers; ++layer) ++layers[layer_shape(in.model, layer)];
+  for (const LayerShape shape : layer_shapes)
+    if (layers[shape] > 0) terms.copied += workload::layer_activations(in, shape) * layers[shape];
   terms.rate = in.host_bandwidth * in.kernels.host_copies;
   return terms;
 }

@@ -36,9 +36,8 @@ namespace collcast::workload {
 
 Layer::Layer(const StepInputs& in, LayerKind kind)
     : in_(in),
-      with_experts_(kind.experts),
-      linear_attention_(kind.linear),
-      latent_(in.model.latent.kv_rank > 0 && !kind.linear),
+      shape_(kind.shape),
+      latent_(in.model.latent.kv_rank > 0 && kind.shape.attends()),
       frozen_(is_frozen(in.options)),
       recompute_(kind.whole ? Recompute::none : in.options.recompute),
       timer_(in),
@@ -55,25 +54,25 @@ Layer::Layer(const StepInputs& in, LayerKind kind)
       up_{in.model.gated_mlp ? "mlp up+gate" : "mlp up", share_.hidden, (in.model.gated_mlp ? 2 : 1) * share_.ffn},
       down_{"mlp down", share_.ffn, share_.hidden} {
   if (latent_) take_latent();
-  if (linear_attention_) {
+  if (shape_.is_linear()) {
     const LinearShare linear(in);
     qkv_ = {"linear attention in", share_.hidden, linear.columns};
     projection_ = {"linear attention out", linear.values, share_.hidden};
   }
   if (indexer_.exists()) take_indexer();
-  if (with_experts_) take_experts();
+  if (shape_.has_experts()) take_experts();
   if (frozen_) take_adapters();
 }
 
 std::vector<Segment> Layer::forward(Category category) const {
   std::vector<Segment> all = attention_forward(category);
-  extend(all, with_experts_ ? experts_forward(category) : mlp_forward(category));
+  extend(all, shape_.has_experts() ? experts_forward(category) : mlp_forward(category));
   return joined(std::move(all));
 }
 
 std::vector<Segment> Layer::backward() const {
   std::vector<Segment> all = mlp_again();
-  extend(all, with_experts_ ? experts_backward() : mlp_backward());
+  extend(all, shape_.has_experts() ? experts_backward() : mlp_backward());
   Operations between;
   if (has_mlp_norm()) between.push_back(norm_backward("mlp norm"));
   between.push_back(branch_sum("attention residual"));
@@ -94,7 +93,7 @@ std::vector<Segment> Layer::backward() const {
 
 std::vector<Segment> Layer::weights() const {
   if (!splits()) return {};
-  const bool tp_inputs = (!with_experts_ || share_.shared > 0) && gathers_input(up_);
+  const bool tp_inputs = (shape_.has_mlp() || share_.shared > 0) && gathers_input(up_);
   return joined({{"mlp input", Category::backward, {}, tp_inputs ? tp_.gather : std::nullopt},
                  {"mlp weights", Category::backward, mlp_weights(), gathers_heads_input() ? tp_.gather : std::nullopt,
                   0, 0, 0, heads_bytes()},
@@ -107,7 +106,7 @@ Segments Layer::all() const {
   if (recompute_ == Recompute::full) segments.backward = forward(Category::recompute);
   for (Segment& s : backward()) segments.backward.push_back(std::move(s));
   put_on_wire(in_, timer_, segments);
-  cast_gathered_weights(in_, timer_, with_experts_, linear_attention_, segments);
+  cast_gathered_weights(in_, timer_, shape_, segments);
   return segments;
 }
 
@@ -196,23 +195,23 @@ std::vector<Segment> Layer::attention_forward(Category category) const {
   return all;
 }
 
-Operations Layer::prepared_heads() const { return linear_attention_ ? linear_core_.prepare() : rotary("rotary"); }
+Operations Layer::prepared_heads() const { return shape_.is_linear() ? linear_core_.prepare() : rotary("rotary"); }
 Operations Layer::prepared_heads_gradient() const {
-  return linear_attention_ ? linear_core_.prepare_gradient() : rotary("rotary gradient");
+  return shape_.is_linear() ? linear_core_.prepare_gradient() : rotary("rotary gradient");
 }
 
 std::vector<Segment> Layer::core_forward(Category category, double exchange) const {
-  if (linear_attention_) return {linear_core_.forward(category)};
+  if (shape_.is_linear()) return {linear_core_.forward(category)};
   std::vector<Segment> all = core_.forward(category, exchange);
   if (share_.gate > 0) all.back().operations.push_back(memory("attention gate", 3 * w_ * share_.tokens * share_.gate));
   return all;
 }
 std::vector<Segment> Layer::core_backward() const {
-  if (linear_attention_) return {linear_core_.backward()};
+  if (shape_.is_linear()) return {linear_core_.backward()};
   return core_.backward();
 }
 Operations Layer::gate_backward() const {
-  if (linear_attention_ || share_.gate == 0) return {};
+  if (shape_.is_linear() || share_.gate == 0) return {};
   return {memory("attention gate gradient", 5 * w_ * share_.tokens * share_.gate)};
 }
 
@@ -246,10 +245,8 @@ Operations Layer::heads_weights() const {
 }
 
 Operations Layer::accumulation() const {
-  if (frozen_) return gradient_accumulation(in_, timer_, layer_adapters(in_, with_experts_).total());
-  return gradient_accumulation(in_, timer_,
-                               with_experts_ ? expert_layer_parameters(in_.model, in_.layout, linear_attention_).total()
-                                             : layer_parameters(in_.model, in_.layout.tp, linear_attention_).total());
+  if (frozen_) return gradient_accumulation(in_, timer_, layer_adapters(in_, shape_).total());
+  return gradient_accumulation(in_, timer_, layer_parameters(in_.model, in_.layout, shape_).total());
 }
 
 Operations Layer::attention_weights() const {
@@ -351,11 +348,11 @@ std::vector<Segment> Layer::row_backward(const char* before, Operations first, c
 
 Operations Layer::mlp_weights() const {
   Operations ops;
-  if (!with_experts_ || share_.shared > 0) {
-    ops = weight_gradients(up_, with_experts_ ? 0 : up_.out);
+  if (shape_.has_mlp() || share_.shared > 0) {
+    ops = weight_gradients(up_, shape_.has_experts() ? 0 : up_.out);
     extend(ops, weight_gradients(down_, 0));
   }
-  if (with_experts_) {
+  if (shape_.has_experts()) {
     extend(ops, grouped_weights(expert_up_));
     extend(ops, grouped_weights(expert_down_));
     if (!frozen_) ops.push_back(router_gemm("router weight gradient"));
@@ -507,7 +504,7 @@ LayerOperations layer_operations(const StepInputs& in) { return operations_of(in
 LayerOperations linear_attention_operations(const StepInputs& in) {
   if (const int linear = linear_layers(in.model); linear == 0 || linear == in.model.layers) return {};
   for (const workload::LayerKind& kind : workload::layer_kinds())
-    for (int layer = 0; kind.linear && layer < in.model.layers; ++layer)
+    for (int layer = 0; kind.shape.is_linear() && layer < in.model.layers; ++layer)
       if (workload::kind_of_layer(in, layer) == kind) return operations_of(in, kind);
   return {};
 }

@@ -80,7 +80,7 @@ class Layer {
 
   // --- attention ---
 
-  bool splits_qkv() const { return in_.options.attention == Attention::unfused && !latent_ && !linear_attention_; }
+  bool splits_qkv() const { return in_.options.attention == Attention::unfused && !latent_ && shape_.attends(); }
   bool adds_qkv_bias() const { return in_.model.biases && in_.options.attention == Attention::unfused; }
 
   std::vector<Segment> attention_forward(Category category) const;
@@ -210,7 +210,8 @@ class Layer {
   Operations rotary(const char* name) const;
 
   const StepInputs& in_;
-  bool with_experts_, linear_attention_, latent_, frozen_;
+  LayerShape shape_;
+  bool latent_, frozen_;
   Recompute recompute_;  ///< of this layer
   KernelTimer timer_;
   Share share_;

@@ -38,7 +38,7 @@ std::vector<Segment> filled(std::vector<Segment> segments) {
 }  // namespace
 
 Linear Layer::heads_products() const {
-  if (linear_attention_) return {"qkv", share_.hidden, 0};
+  if (shape_.is_linear()) return {"qkv", share_.hidden, 0};
   const bool q = again(RecomputeModule::q_proj), k = again(RecomputeModule::k_proj), v = again(RecomputeModule::v_proj);
   const double out = (q ? share_.query + share_.gate : 0) + (k ? share_.key : 0) + (v ? share_.key : 0);
   return {q && k && v ? "qkv" : "part of qkv", share_.hidden, out};
@@ -47,7 +47,7 @@ Linear Layer::heads_products() const {
 Linear Layer::mlp_products() const {
   const bool gate = again(RecomputeModule::gate_proj), up = again(RecomputeModule::up_proj);
   // With the module they are computed in it.
-  if (with_experts_ || again(RecomputeModule::mlp) || (!gate && !up)) return {"mlp up", share_.hidden, 0};
+  if (shape_.has_experts() || again(RecomputeModule::mlp) || (!gate && !up)) return {"mlp up", share_.hidden, 0};
   if (!in_.model.gated_mlp || (gate && up)) return up_;
   return {gate ? "mlp gate" : "mlp up", share_.hidden, share_.ffn};
 }
@@ -65,7 +65,7 @@ std::vector<Segment> Layer::mlp_again() const {
     norm.push_back(residual_forward("attention residual"));
   }
   if (again(RecomputeModule::layernorm) && has_mlp_norm()) norm.push_back(norm_forward("mlp norm"));
-  if (with_experts_) {
+  if (shape_.has_experts()) {
     if (again(RecomputeModule::moe)) {
       extend(all, experts_module(once_more, norm));
       return filled(all);
@@ -119,7 +119,7 @@ std::vector<Segment> Layer::attention_again() const {
   } else {
     all = {{"attention norm", once_more, norm, std::nullopt}};
   }
-  if (again(RecomputeModule::core_attn) && !linear_attention_) extend(all, core_forward(once_more, 0));
+  if (again(RecomputeModule::core_attn) && shape_.attends()) extend(all, core_forward(once_more, 0));
   return filled(all);
 }
 

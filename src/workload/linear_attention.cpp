@@ -35,9 +35,10 @@ LinearShare::LinearShare(const StepInputs& in) {
   inputs = (l.conv - 1) * channels;
 }
 
+// What the projection gives; the convolution's output; queries and keys behind their norm; the triangle's inverse; what
+// the rule gives, and the norm behind it (flash-linear-attention, ops/gated_delta_rule/chunk.py: save_for_backward).
+// All in w bytes, in fp8 and fp4 too; the states are computed once more. Left out: decays and steps in fp32.
 double kept_by_linear_attention(const LinearShare& s) {
-  // What the projection gives; the convolution's output; queries and keys behind their norm; the triangle's inverse;
-  // what the rule gives, and the norm behind it.
   return s.columns + s.channels + 2 * s.keys + linear_chunk * s.heads + 2 * s.values;
 }
 

@@ -29,10 +29,6 @@ inline constexpr double linear_chunk = 64;
 /// elements.
 double kept_by_linear_attention(const LinearShare&);
 
-/// How much more layers with linear attention keep than those of the same step that attend to keys, and what one that
-/// is computed once more has at once. Behind what is known of the others.
-void put_linear_layers(const StepInputs&, MemoryTerms&);
-
 class LinearCore {
  public:
   /// Inputs, timer and share must outlive it.

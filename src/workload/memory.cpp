@@ -3,16 +3,14 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <initializer_list>
 
 #include "collcast/base/units.hpp"
 #include "collcast/workload/search.hpp"
 #include "workload/adapters.hpp"
 #include "workload/automatic_order.hpp"
 #include "workload/gradient_exchange.hpp"
-#include "workload/indexer.hpp"
 #include "workload/interleaved.hpp"
-#include "workload/linear_attention.hpp"
+#include "workload/kept.hpp"
 #include "workload/parameters.hpp"
 #include "workload/plan.hpp"
 #include "workload/serving.hpp"
@@ -22,77 +20,6 @@
 namespace collcast::workload {
 
 namespace {
-
-/// Norms of a layer that have an input of their own, and those whose output is kept for gradients of weights.
-int norm_inputs(const StepInputs& in) { return in.model.parallel_mlp.norms == 0 ? 2 : 1; }
-int norm_outputs(const StepInputs& in, bool with_experts) {
-  using enum AdapterModule;
-  const bool one = in.model.parallel_mlp.norms == 1;
-  if (!is_frozen(in.options)) return one ? 1 : 2;
-  const auto any = [&](std::initializer_list<AdapterModule> modules) {
-    return std::any_of(modules.begin(), modules.end(), [&](AdapterModule m) { return has_adapter(in, m); });
-  };
-  const bool heads = any({linear_qkv, linear_q_proj, linear_q_down_proj, linear_kv_down_proj});
-  // Experts have rows of their own.
-  const bool up = any({linear_fc1}) && (!with_experts || in.model.experts.shared_ffn > 0);
-  return one ? (heads || up ? 1 : 0) : (heads ? 1 : 0) + (up ? 1 : 0);
-}
-
-double rows_of_latent(const StepInputs& in, const Share& share) {
-  return in.model.latent.q_rank > 0 ? share.rows : share.tokens;
-}
-
-/// Elements of a row of latent attention before and after the norms of its small ranks; what frozen matrices alone read
-/// is not kept.
-double kept_of_latent(const StepInputs& in) {
-  const LatentAttention& l = in.model.latent;
-  const bool frozen = is_frozen(in.options);
-  const double queries = !frozen || has_adapter(in, AdapterModule::linear_q_up_proj) ? l.q_rank : 0;
-  const double keys = !frozen || has_adapter(in, AdapterModule::linear_kv_up_proj) ? l.kv_rank : 0;
-  return l.q_rank + l.kv_rank + l.rope + queries + keys;
-}
-
-/// Bytes that an element takes less as the products read it than as it is computed; 0 where it is kept as it is. With
-/// some layers in bf16 all count as these.
-double saved_by_casts(const StepInputs& in) {
-  const TrainingOptions& o = in.options;
-  if (in.serving || is_frozen(o) || o.save_original_input || o.bf16_first_layers + o.bf16_last_layers > 0) return 0;
-  const Precision precision = KernelTimer(in).precision();
-  return std::max(0.0, precision.activation - precision.operand);
-}
-
-ActivationTerms activations_with(const StepInputs& in, const KeptTensors& tensors, bool with_experts) {
-  const Share share(in);
-  const double w = KernelTimer(in).precision().activation;
-  const bool dropout = in.model.dropout > 0;
-  ActivationTerms kept;
-  kept.norms = Volume(share.rows * share.hidden * (tensors.norms * w + (dropout ? 2 : 0)));
-  kept.projections = Volume(w * share.tokens *
-                            ((tensors.query ? share.query : 0) + share.output + (tensors.query ? 2 : 1) * share.gate +
-                             SharedKeyCore(in).kept(share, tensors.key, tensors.value)));
-  kept.indexer = Volume(kept_by_indexer(in));
-  if (share.latent > 0) kept.latent = Volume(w * rows_of_latent(in, share) * kept_of_latent(in));
-  kept.mlp = Volume(w * share.tokens * (with_experts ? share.shared : share.ffn) * tensors.mlp);
-  if (with_experts && tensors.dispatched)
-    kept.experts =
-        Volume(w * share.taken * ((tensors.expert_rows ? share.hidden : 0) + share.expert * tensors.experts) +
-               8 * share.rows * in.model.experts.count);
-  kept.adapters = Volume(w * kept_by_adapters(in, with_experts));
-  kept.cast = Volume(saved_by_casts(in) * product_inputs(in, tensors, with_experts).total());
-  if (tensors.core)
-    kept.core =
-        Volume(in.options.attention == Attention::flash ? 4 * share.lse : share.scores * (w + (dropout ? w + 1 : 0)));
-  return kept;
-}
-
-ActivationTerms kept_activations(const StepInputs& in, bool with_experts) {
-  if (in.options.recompute != Recompute::full)
-    return activations_with(in, kept_tensors(in, with_experts), with_experts);
-  const Share share(in);
-  ActivationTerms kept;
-  kept.input = Volume(KernelTimer(in).precision().activation * share.rows * share.hidden);
-  return kept;
-}
 
 /// What the chunks of a stage hold.
 using Held = std::vector<MemoryTerms::Chunk>;
@@ -118,12 +45,9 @@ Held chunks_of(const StepInputs& in, int stage) {
   for (const StageLayer& layer : layers_of_stage(in, stage)) {
     MemoryTerms::Chunk& c = chunks[static_cast<std::size_t>(layer.chunk)];
     const LayerKind kind = kind_of_layer(in, layer.number);
-    ++(kind.experts ? c.expert_layers : c.layers);
-    if (kind.linear) ++c.linear_layers;
-    if (kind.linear && kind.whole) ++c.whole_linear_layers;
-    if (kind.whole) ++(kind.experts ? c.whole_expert_layers : c.whole_layers);
-    if (layer.number < in.options.cpu_offloading_num_layers)
-      ++(kind.experts ? c.offloaded_expert_layers : c.offloaded_layers);
+    ++c.layers[kind.shape];
+    if (kind.whole) ++c.whole_layers[kind.shape];
+    if (layer.number < in.options.cpu_offloading_num_layers) ++c.offloaded_layers[kind.shape];
   }
   return chunks;
 }
@@ -229,32 +153,6 @@ double largest(const std::vector<UnitParameters>& units, double (UnitParameters:
   return most;
 }
 
-/// What a layer keeps from a zero-bubble backward to its weight gradients.
-Volume kept_for_weights(const StepInputs& in, const Share& s, bool with_experts) {
-  const double w = KernelTimer(in).precision().activation, rows = s.rows * s.hidden;
-  const double widths = in.model.gated_mlp ? 3 : 2;
-  const double attention = s.tokens * (s.query + s.gate + s.output + SharedKeyCore(in).kept(s, true, true)) +
-                           rows_of_latent(in, s) * 2 * s.latent + waiting_of_indexer(in);
-  if (is_frozen(in.options)) return Volume(w * waiting_of_adapters(in, with_experts));
-  // Inputs of the matrices, and gradients of what they give: attention and MLP beside each other have one of these.
-  const int tensors = all_tensors(in, with_experts).norms;
-  if (!with_experts) return Volume(w * (tensors * rows + attention + s.tokens * s.ffn * widths));
-  return Volume(w *
-                (4 * rows + attention + s.tokens * s.shared * widths + s.taken * (2 * s.hidden + s.expert * widths)));
-}
-
-/// Of what a layer has in its backward what its weight gradients wait for: the inputs of its matrices.
-Volume inputs_of_weights(const StepInputs& in, const Share& s, bool with_experts) {
-  if (!splits_backward(in.layout.schedule)) return {};
-  const double w = KernelTimer(in).precision().activation;
-  if (is_frozen(in.options)) return Volume(w * inputs_of_adapters(in, with_experts));
-  const double ranks = in.model.latent.q_rank + in.model.latent.kv_rank;
-  const double attention = s.tokens * s.output + (s.latent > 0 ? rows_of_latent(in, s) * ranks : 0);
-  const double mlp = s.tokens * (with_experts ? s.shared : s.ffn);
-  const double experts = with_experts ? s.taken * (s.hidden + s.expert) : 0;
-  return Volume(w * (norm_outputs(in, with_experts) * s.rows * s.hidden + attention + mlp + experts));
-}
-
 /// What selective recomputation brings back of one layer at once, beside what the layer kept, as it was computed:
 /// single operations all together, modules those of the MLP or the experts and then those of attention.
 Volume brought_back(const StepInputs& in, const ActivationTerms& all, const ActivationTerms& kept) {
@@ -266,27 +164,26 @@ Volume brought_back(const StepInputs& in, const ActivationTerms& all, const Acti
                          (all.projections - kept.projections) + (all.core - kept.core));
 }
 
-/// What layers of a kind keep, and the most that recomputation brings back of one.
-void put_layer(const StepInputs& in, const Share& share, bool with_experts, MemoryTerms& terms) {
-  double layers = 0;
-  for (const MemoryTerms::Chunk& c : terms.of_chunk)
-    layers += with_experts ? c.expert_layers - c.whole_expert_layers : c.layers - c.whole_layers;
-  ActivationTerms& layer = with_experts ? terms.expert_layer : terms.layer;
-  ActivationTerms& whole = with_experts ? terms.whole_expert_layer : terms.whole_layer;
-  whole = activations_with(in, all_tensors(in, with_experts), with_experts);
-  layer = kept_activations(in, with_experts);
+/// What layers of a shape keep, and the most that recomputation brings back of one.
+void put_layer(const StepInputs& in, const Share& share, LayerShape shape, MemoryTerms& terms) {
+  double layers = 0, offloaded = 0;
+  for (const MemoryTerms::Chunk& c : terms.of_chunk) {
+    layers += c.layers[shape] - c.whole_layers[shape];
+    offloaded += c.offloaded_layers[shape];
+  }
+  ActivationTerms& layer = terms.layer[shape];
+  ActivationTerms& whole = terms.whole_layer[shape];
+  whole = activations_with(in, all_tensors(in, shape), shape);
+  layer = kept_activations(in, shape);
   if (splits_backward(in.layout.schedule))
-    layer.weights = whole.weights = kept_for_weights(in, share, with_experts) - whole.cast;
-  for (const MemoryTerms::Chunk& c : terms.of_chunk)
-    if ((with_experts ? c.offloaded_expert_layers : c.offloaded_layers) > 0)
-      terms.recomputed = std::max(terms.recomputed, layer.total());
+    layer.weights = whole.weights = kept_for_weights(in, share, shape) - whole.cast;
+  if (offloaded > 0) terms.recomputed = std::max(terms.recomputed, layer.total());
   if (layers == 0 || in.options.recompute == Recompute::none) return;
   const bool full = in.options.recompute == Recompute::full;
   terms.recomputed = std::max(terms.recomputed, full ? whole.total() : brought_back(in, whole, layer));
-  terms.recomputed_beside_weights =
-      full ? std::max(terms.recomputed_beside_weights,
-                      whole.total() - (inputs_of_weights(in, share, with_experts) - whole.cast))
-           : terms.recomputed;
+  terms.recomputed_beside_weights = full ? std::max(terms.recomputed_beside_weights,
+                                                    whole.total() - (inputs_of_weights(in, share, shape) - whole.cast))
+                                         : terms.recomputed;
 }
 
 /// In the place of parameters their bytes, of layers those in which they are gathered: the units between the ends.
@@ -345,24 +242,13 @@ void put_whole(const StepInputs& in, MemoryTerms& terms) {
 
 }  // namespace
 
-Volume layer_activations(const StepInputs& in, bool with_experts) { return kept_activations(in, with_experts).total(); }
-Volume layer_working_set(const StepInputs& in, bool with_experts) {
-  return activations_with(in, all_tensors(in, with_experts), with_experts).total();
-}
-
 double share_for_weights(const MemoryTerms& terms) {
   Volume kept, needed;
   for (const MemoryTerms::Chunk& c : terms.of_chunk) {
-    kept += terms.layer.total() * (c.layers - c.whole_layers) + terms.whole_layer.total() * c.whole_layers +
-            terms.expert_layer.total() * (c.expert_layers - c.whole_expert_layers) +
-            terms.whole_expert_layer.total() * c.whole_expert_layers +
-            terms.linear_more.kept * (c.linear_layers - c.whole_linear_layers) +
-            terms.whole_linear_more.kept * c.whole_linear_layers;
-    needed += terms.linear_more.weights * c.linear_layers;
-    needed += terms.layer.weights * c.layers + terms.expert_layer.weights * c.expert_layers;
+    kept += terms.kept(c);
+    needed += terms.kept_for_weights(c);
   }
-  const double all = kept.value(), weights = needed.value();
-  return all > 0 ? weights / all : 0;
+  return kept > Volume{} ? needed.value() / kept.value() : 0;
 }
 
 int in_flight(const StepInputs& in, int stage) { return memory_terms(in, stage).in_flight; }
@@ -370,74 +256,6 @@ int in_flight(const StepInputs& in, int stage) { return memory_terms(in, stage).
 }  // namespace collcast::workload
 
 namespace collcast {
-
-namespace {
-
-using workload::has_adapter;
-using workload::is_frozen;
-using workload::norm_inputs;
-using workload::norm_outputs;
-
-/// What the activation function gives is read by the down matrix alone, which is frozen.
-bool drops_activation(const StepInputs& in) {
-  return is_frozen(in.options) && !has_adapter(in, AdapterModule::linear_fc2);
-}
-
-}  // namespace
-
-KeptTensors all_tensors(const StepInputs& in, bool with_experts) {
-  KeptTensors all;
-  // Norms beside each other have one input. What a frozen matrix reads is kept for its adapter alone.
-  all.norms = norm_inputs(in) + norm_outputs(in, with_experts);
-  if (in.model.parallel_mlp.norms != 1) all.read_once = (in.model.latent.kv_rank > 0 ? 0 : 1) + (with_experts ? 0 : 1);
-  all.mlp = all.experts = in.model.gated_mlp ? 3 : 2;
-  if (drops_activation(in)) --all.mlp, --all.experts;
-  all.expert_rows = !is_frozen(in.options) || has_adapter(in, AdapterModule::linear_fc1);
-  return all;
-}
-
-KeptTensors kept_tensors(const StepInputs& in, bool with_experts) {
-  KeptTensors kept = all_tensors(in, with_experts);
-  const auto again = [&](RecomputeModule module) { return recomputes(in.options, module); };
-  const int behind_each = in.model.parallel_mlp.norms;
-  if (again(RecomputeModule::layernorm)) kept.norms -= norm_outputs(in, with_experts);
-  if (again(RecomputeModule::o_proj) && behind_each == 0) --kept.norms;
-  const bool up = again(RecomputeModule::mla_up_proj);
-  kept.query = !up && !again(RecomputeModule::q_proj);
-  kept.key = !up && !again(RecomputeModule::k_proj);
-  kept.value = !up && !again(RecomputeModule::v_proj);
-  kept.core = !again(RecomputeModule::core_attn);
-  if (again(RecomputeModule::layernorm)) kept.read_once = 0;
-  if (with_experts) {
-    kept.dispatched = !again(RecomputeModule::moe);
-    if (again(RecomputeModule::moe_act) && !drops_activation(in)) --kept.experts;
-    if (!kept.dispatched) kept.experts = 0;
-    if (!kept.dispatched || again(RecomputeModule::shared_experts)) kept.mlp = 0;
-    kept.activated = kept.mlp > 0;
-    kept.experts_activated = !again(RecomputeModule::moe_act);
-    return kept;
-  }
-  for (const RecomputeModule one : {RecomputeModule::gate_proj, RecomputeModule::up_proj, RecomputeModule::mlp_act})
-    if (again(one) && !(one == RecomputeModule::mlp_act && drops_activation(in))) --kept.mlp;
-  if (again(RecomputeModule::mlp)) kept.mlp = 0;
-  kept.activated = kept.mlp > 0 && !again(RecomputeModule::mlp_act);
-  return kept;
-}
-
-// The first norm's output goes to two products in latent attention, the second's to the router, too; what attention
-// gives is kept by attention.
-ProductInputs product_inputs(const StepInputs& in, const KeptTensors& kept, bool with_experts) {
-  const workload::Share share(in);
-  const LatentAttention& l = in.model.latent;
-  ProductInputs of;
-  of.norms = kept.read_once * share.rows * share.hidden;
-  if (share.latent > 0) of.latent = workload::rows_of_latent(in, share) * (l.q_rank + l.kv_rank);
-  if (kept.activated) of.mlp = share.tokens * (with_experts ? share.shared : share.ffn);
-  if (!with_experts || !kept.dispatched) return of;
-  if (kept.expert_rows) of.rows = share.taken * share.hidden;
-  if (kept.experts_activated) of.experts = share.taken * share.expert;
-  return of;
-}
 
 MemoryTerms memory_terms(const StepInputs& in, int stage, const Orders& made) {
   const workload::Precision precision = workload::KernelTimer(in).precision();
@@ -451,9 +269,9 @@ MemoryTerms memory_terms(const StepInputs& in, int stage, const Orders& made) {
   terms.operand_bytes = precision.operand;
   terms.base_bytes = workload::is_quantised(in.options) ? workload::nf4_bytes : w;
   if (workload::is_quantised(in.options))
-    terms.dequantised =
-        Volume(w * std::max(terms.parameters.layers > 0 ? workload::largest_matrix(in, false) : 0,
-                            terms.parameters.expert_layers > 0 ? workload::largest_matrix(in, true) : 0));
+    for (const LayerShape shape : layer_shapes)
+      if (terms.parameters.layers[shape] > 0)
+        terms.dequantised = std::max(terms.dequantised, Volume(w * workload::largest_matrix(in, shape)));
   terms.gradient_bytes = in.options.gradient_bytes;
   terms.optimizer_bytes = in.options.optimizer ? precision.optimizer : 0;
   const auto shares = [&](int from) { return in.options.zero >= from ? in.layout.shards() : 1; };
@@ -476,9 +294,8 @@ MemoryTerms memory_terms(const StepInputs& in, int stage, const Orders& made) {
   terms.tokens = share.tokens;
   terms.rows = share.rows;
   terms.of_chunk = workload::chunks_of(in, stage);
-  if (terms.parameters.layers > 0) workload::put_layer(in, share, false, terms);
-  if (terms.parameters.expert_layers > 0) workload::put_layer(in, share, true, terms);
-  workload::put_linear_layers(in, terms);
+  for (const LayerShape shape : layer_shapes)
+    if (terms.parameters.layers[shape] > 0) workload::put_layer(in, share, shape, terms);
   terms.chunks = in.layout.chunks();
   if (workload::has_embedding(in, stage) && in.model.dropout > 0) terms.embedding_mask = Volume(rows);
   if (workload::has_head(in, stage)) {

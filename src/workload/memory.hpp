@@ -29,6 +29,7 @@
 //                         (2 r_q + 2 r_kv + d_r) (T without a query rank)
 //   chosen keys           w T a (2 r_kv + d_r) / t in the place of expanded keys and values; of the indexer
 //                         w T (H d + 2 d + H), and places 4 T top_k (indexer.hpp)
+//   linear attention      in the place of QKV, core output and core what kept_by_linear_attention says
 //   experts               in the place of the MLP w R (h + f_e g / t_e), R = T' K t_e x load rows with their input;
 //   shared
 //                         experts w T f_s g / t; 8 T' E for the router (probabilities and their map, fp32)
@@ -54,10 +55,6 @@ namespace collcast::workload {
 
 /// Zero bubble: of what a stage keeps of a forward, what its weight gradients need.
 double share_for_weights(const MemoryTerms&);
-/// Of one layer and micro-batch; the working set of full recomputation not counted.
-Volume layer_activations(const StepInputs&, bool with_experts = false);
-/// The same if nothing were recomputed.
-Volume layer_working_set(const StepInputs&, bool with_experts = false);
 /// Micro-batches whose activations a stage holds at once; with chunks: of a chunk each.
 int in_flight(const StepInputs&, int stage);
 

@@ -1,7 +1,6 @@
 #include "workload/parameters.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <functional>
 #include <initializer_list>
@@ -18,60 +17,54 @@ double norm_parameters(const TransformerConfig& m) { return (m.biases ? 2.0 : 1.
 /// Rows of the word embedding on one of `tp` ranks.
 double vocabulary_rows(const TransformerConfig& m, int tp) { return std::ceil(static_cast<double>(m.vocab) / tp); }
 
-/// Linear attention and norms.
-LayerParameters linear_attention_terms(const TransformerConfig& m, int tp) {
+void add_linear_attention(const TransformerConfig& m, int tp, LayerParameters& p) {
   const LinearAttention& l = m.linear;
-  LayerParameters p;
-  p.norms = (m.parallel_mlp.norms == 1 ? 1 : 2) * norm_parameters(m) + l.value_dim;
+  p.norms += l.value_dim;
   p.attention = (m.hidden * (l.columns() + l.values()) + l.conv * l.channels() + 2.0 * l.value_heads) / tp;
-  return p;
 }
 
-/// Attention and norms.
-LayerParameters attention_terms(const TransformerConfig& m, int tp, bool linear) {
-  if (linear) return linear_attention_terms(m, tp);
+void add_attention(const TransformerConfig& m, int tp, LayerParameters& p) {
   const double h = m.hidden, d = m.head_dim, a = m.heads;
   const double k = static_cast<double>(kv_heads_per_rank(m, tp)) * tp;  // with copies
-  LayerParameters p;
-  p.norms = (m.parallel_mlp.norms == 1 ? 1 : 2) * norm_parameters(m);
+  if (m.biases) p.replicated_biases += h;
   if (m.latent.kv_rank > 0) {
     const double q = m.latent.q_rank, kv = m.latent.kv_rank, rope = m.latent.rope, nope = m.latent.nope;
     const double queries = (q > 0 ? q : h) * a * m.key_dim();
     p.attention = (queries + kv * a * (nope + m.value_dim()) + a * m.value_dim() * h) / tp;
     p.latent = h * q + h * (kv + rope) + q + kv;
     if (m.sparse.top_k > 0) p.indexer = indexer_parameters(m);
-    if (m.biases) p.replicated_biases = h;
-    return p;
+    return;
   }
   const double gate = m.attention_gate ? a : 0;
   p.attention = (h * d * (a + gate + 2 * k) + a * d * h) / tp;
-  if (m.biases) {
-    p.sharded_biases = (a + 2 * k) * d / tp;
-    p.replicated_biases = h;
-  }
-  return p;
+  if (m.biases) p.sharded_biases += (a + 2 * k) * d / tp;
 }
 
-LayerParameters layer_terms(const TransformerConfig& m, int tp, bool linear = false) {
+void add_mlp(const TransformerConfig& m, int tp, LayerParameters& p) {
   const double h = m.hidden, f = m.ffn;
   const double up = m.gated_mlp ? 2 * f : f;
-  LayerParameters p = attention_terms(m, tp, linear);
   p.mlp = (h * up + f * h) / tp;
-  if (m.biases) {
-    p.sharded_biases += up / tp;
-    p.replicated_biases += h;
-  }
-  return p;
+  if (!m.biases) return;
+  p.sharded_biases += up / tp;
+  p.replicated_biases += h;
 }
 
-LayerParameters expert_layer_terms(const TransformerConfig& m, const ParallelLayout& l, bool linear = false) {
+void add_experts(const TransformerConfig& m, const ParallelLayout& l, LayerParameters& p) {
   const double h = m.hidden, matrices = m.gated_mlp ? 3 : 2;
   const double here = static_cast<double>(m.experts.count) / l.ep, etp = l.expert_tp();
-  LayerParameters p = attention_terms(m, l.tp, linear);
   p.mlp = matrices * h * m.experts.shared_ffn / l.tp;
   p.router = h * (m.experts.count + (m.experts.shared_gate ? 1 : 0));
   p.experts = here * matrices * h * m.experts.ffn / etp;
   if (m.biases) p.experts += here * ((matrices - 1) * m.experts.ffn / etp + h);
+}
+
+LayerParameters layer_terms(const TransformerConfig& m, const ParallelLayout& l, LayerShape shape) {
+  LayerParameters p;
+  p.norms = (m.parallel_mlp.norms == 1 ? 1 : 2) * norm_parameters(m);
+  if (shape.attends()) add_attention(m, l.tp, p);
+  if (shape.is_linear()) add_linear_attention(m, l.tp, p);
+  if (shape.has_mlp()) add_mlp(m, l.tp, p);
+  if (shape.has_experts()) add_experts(m, l, p);
   return p;
 }
 
@@ -81,17 +74,16 @@ RankParameters rank_parameters(const LayerParameters& p) { return {p.sharded(), 
 
 LayerKind kind_of_layer(const StepInputs& in, int layer) {
   const int first = in.options.bf16_first_layers, last = in.options.bf16_last_layers;
-  return {has_experts(in.model, layer), has_window(in.model, layer), !recomputes_layer(in.options, layer),
-          layer < first || layer >= in.model.layers - last, has_linear_attention(in.model, layer)};
+  return {layer_shape(in.model, layer), has_window(in.model, layer), !recomputes_layer(in.options, layer),
+          layer < first || layer >= in.model.layers - last};
 }
 
 std::vector<LayerKind> layer_kinds() {
   std::vector<LayerKind> all;
-  for (const bool linear : {false, true})
-    for (const bool experts : {true, false})
-      for (const bool windowed : {false, true})
-        for (const bool whole : {false, true})
-          for (const bool bf16 : {false, true}) all.push_back({experts, windowed, whole, bf16, linear});
+  for (const LayerShape shape : layer_shapes)
+    for (const bool windowed : {false, true})
+      for (const bool whole : {false, true})
+        for (const bool bf16 : {false, true}) all.push_back({shape, windowed, whole, bf16});
   return all;
 }
 
@@ -104,12 +96,8 @@ LayerKind shown_kind(const StepInputs& in) {
 
 int kv_heads_per_rank(const TransformerConfig& m, int tp) { return std::max(1, m.kv_heads / tp); }
 
-RankParameters layer_parameters(const TransformerConfig& m, int tp, bool linear) {
-  return rank_parameters(layer_terms(m, tp, linear));
-}
-
-RankParameters expert_layer_parameters(const TransformerConfig& m, const ParallelLayout& l, bool linear) {
-  return rank_parameters(expert_layer_terms(m, l, linear));
+RankParameters layer_parameters(const TransformerConfig& m, const ParallelLayout& l, LayerShape shape) {
+  return rank_parameters(layer_terms(m, l, shape));
 }
 
 RankParameters embedding_parameters(const TransformerConfig& m, int tp) {
@@ -192,9 +180,7 @@ std::vector<StageLayer> layers_of_stage(const StepInputs& in, int stage) {
 int stage_layers(const StepInputs& in, int stage) { return static_cast<int>(layers_of_stage(in, stage).size()); }
 
 bool stages_differ(const StepInputs& in) {
-  const int with_experts = expert_layers(in.model), linear = linear_layers(in.model);
-  return in.layout.uneven_stages || (linear > 0 && linear < in.model.layers) ||
-         (with_experts > 0 && with_experts < in.model.layers) || in.options.recompute_layers < 1 ||
+  return in.layout.uneven_stages || shapes_of(in.model).size() > 1 || in.options.recompute_layers < 1 ||
          in.options.bf16_first_layers + in.options.bf16_last_layers > 0;
 }
 
@@ -226,15 +212,10 @@ std::vector<UnitParameters> unit_parameters(const StepInputs& in, int stage) {
     return frozen ? UnitParameters{trained - trained_apart, held - apart, trained_apart, apart}
                   : UnitParameters{held - apart, held - apart, apart, apart};
   };
-  // Without and with linear attention.
-  std::array<UnitParameters, 2> layer, with_experts;
-  for (const bool linear : {false, true}) {
-    layer[linear] = unit_of(layer_parameters(m, tp, linear), layer_adapters(in, false));
-    if (m.experts.count > 0)
-      with_experts[linear] = unit_of(expert_layer_parameters(m, in.layout, linear), layer_adapters(in, true));
-  }
-  for (const StageLayer& each : layers_of_stage(in, stage))
-    units.push_back((has_experts(m, each.number) ? with_experts : layer)[has_linear_attention(m, each.number)]);
+  PerShape<UnitParameters> layer;
+  for (const LayerShape shape : shapes_of(m))
+    layer[shape] = unit_of(layer_parameters(m, in.layout, shape), layer_adapters(in, shape));
+  for (const StageLayer& each : layers_of_stage(in, stage)) units.push_back(layer[layer_shape(m, each.number)]);
   if (has_head(in, stage))
     units.push_back({frozen ? 0 : head_parameters(m, tp, m.tied_embeddings && in.layout.ends_together()).total(),
                      head_parameters(m, tp, false).total()});
@@ -249,9 +230,8 @@ RankParameters stage_parameters(const StepInputs& in, int stage) {
 RankParameters trained_parameters(const StepInputs& in, int stage) {
   if (!is_frozen(in.options)) return stage_parameters(in, stage);
   const ParameterTerms p = parameter_terms(in, stage);
-  return {p.layers * p.layer_adapters.sharded + p.expert_layers * p.expert_layer_adapters.sharded,
-          p.layers * p.layer_adapters.replicated + p.expert_layers * p.expert_layer_adapters.replicated,
-          p.trained_experts()};
+  return {p.sum([&](LayerShape s) { return p.adapters[s].sharded; }),
+          p.sum([&](LayerShape s) { return p.adapters[s].replicated; }), p.trained_experts()};
 }
 
 Flops model_flops(const StepInputs& in) { return flop_terms(in).model(); }
@@ -264,29 +244,21 @@ namespace collcast {
 double adapter_parameter_count(const StepInputs& in) {
   StepInputs whole = in;
   whole.layout = {};
-  const double with_experts = expert_layers(in.model);
-  return (in.model.layers - with_experts) * workload::layer_adapters(whole, false).total() +
-         (with_experts > 0 ? with_experts * workload::layer_adapters(whole, true).total() : 0);
+  double sum = 0;
+  for (const LayerShape shape : shapes_of(in.model))
+    sum += layers_of_shape(in.model, shape) * workload::layer_adapters(whole, shape).total();
+  return sum;
 }
 
 ParameterTerms parameter_terms(const StepInputs& in, int stage) {
   ParameterTerms terms;
-  for (const workload::StageLayer& each : workload::layers_of_stage(in, stage)) {
-    ++(has_experts(in.model, each.number) ? terms.expert_layers : terms.layers);
-    if (has_linear_attention(in.model, each.number)) ++terms.linear_layers;
+  for (const workload::StageLayer& each : workload::layers_of_stage(in, stage))
+    ++terms.layers[layer_shape(in.model, each.number)];
+  for (const LayerShape shape : layer_shapes) {
+    if (!(terms.layers[shape] > 0)) continue;
+    terms.layer[shape] = workload::layer_terms(in.model, in.layout, shape);
+    terms.adapters[shape] = workload::layer_adapters(in, shape);
   }
-  if (terms.linear_layers > 0) {
-    const LayerParameters linear = workload::layer_terms(in.model, in.layout.tp, true),
-                          full = workload::layer_terms(in.model, in.layout.tp);
-    terms.linear_more.attention = linear.attention - full.attention;
-    terms.linear_more.latent = -full.latent;
-    terms.linear_more.norms = linear.norms - full.norms;
-    terms.linear_attention = linear.attention;
-  }
-  terms.layer = workload::layer_terms(in.model, in.layout.tp);
-  if (in.model.experts.count > 0) terms.expert_layer = workload::expert_layer_terms(in.model, in.layout);
-  terms.layer_adapters = workload::layer_adapters(in, false);
-  if (in.model.experts.count > 0) terms.expert_layer_adapters = workload::layer_adapters(in, true);
   terms.frozen = workload::is_frozen(in.options);
   if (workload::has_embedding(in, stage)) {
     const auto embedding = workload::embedding_parameters(in.model, in.layout.tp);
@@ -308,7 +280,7 @@ namespace {
 double attention_flops(const TransformerConfig& m) {
   const double h = m.hidden, d = m.head_dim, a = m.heads, k = m.kv_heads;
   if (m.latent.kv_rank == 0) return 2 * h * (a + (m.attention_gate ? a : 0) + 2 * k) * d + 2 * a * d * h;
-  const LayerParameters p = workload::layer_terms(m, 1);
+  const LayerParameters p = workload::layer_terms(m, {}, mlp_layer);
   // Norms are no matrices.
   return 2 * (p.attention + p.latent - m.latent.q_rank - m.latent.kv_rank);
 }
@@ -324,19 +296,19 @@ double linear_core_flops(const TransformerConfig& m) {
 }
 
 /// Of one token in the MLP of a layer, or in the router and the experts that it is sent to.
-double mlp_flops(const TransformerConfig& m, bool with_experts) {
+double feed_forward_flops(const TransformerConfig& m, LayerShape shape) {
   const double h = m.hidden, each = m.gated_mlp ? 6 : 4;
-  if (!with_experts) return each * h * m.ffn;
+  if (shape.has_mlp()) return each * h * m.ffn;
   const Experts& e = m.experts;
   return 2 * h * (e.count + (e.shared_gate ? 1 : 0)) + each * h * (static_cast<double>(e.top_k) * e.ffn + e.shared_ffn);
 }
 
 /// Of one token in the matrices of a layer that selective recomputation passes once more.
-double flops_again(const StepInputs& in, bool with_experts, bool linear) {
+double flops_again(const StepInputs& in, LayerShape shape) {
   using workload::Adapted;
   const TransformerConfig& m = in.model;
   const auto adapters = [&](const std::function<bool(const Adapted&)>& takes) {
-    return workload::adapter_flops(in, with_experts, takes);
+    return workload::adapter_flops(in, shape, takes);
   };
   const auto beside = [&](std::initializer_list<AdapterModule> modules) {
     return adapters([&](const Adapted& a) { return std::ranges::count(modules, a.module) > 0; });
@@ -348,7 +320,7 @@ double flops_again(const StepInputs& in, bool with_experts, bool linear) {
   double sum = 2 * h * d *
                (a * (gated * again(RecomputeModule::q_proj) + again(RecomputeModule::o_proj)) +
                 k * (again(RecomputeModule::k_proj) + again(RecomputeModule::v_proj)));
-  if (linear) {
+  if (shape.is_linear()) {
     sum = 2 * m.linear.values() * h * again(RecomputeModule::o_proj);
   } else if (const LatentAttention& l = m.latent; l.kv_rank > 0) {
     const double up = (l.q_rank > 0 ? l.q_rank : h) * m.key_dim() + l.kv_rank * (l.nope + m.value_dim());
@@ -357,15 +329,15 @@ double flops_again(const StepInputs& in, bool with_experts, bool linear) {
            beside({AdapterModule::linear_q_proj, AdapterModule::linear_q_up_proj, AdapterModule::linear_kv_up_proj});
   }
   sum += again(RecomputeModule::o_proj) * beside({AdapterModule::linear_proj});
-  if (with_experts) {
+  if (shape.has_experts()) {
     if (again(RecomputeModule::moe) > 0)
-      return sum + mlp_flops(m, true) + beside({AdapterModule::linear_fc1, AdapterModule::linear_fc2});
+      return sum + feed_forward_flops(m, shape) + beside({AdapterModule::linear_fc1, AdapterModule::linear_fc2});
     return sum + again(RecomputeModule::shared_experts) *
                      (each * h * m.experts.shared_ffn +
                       adapters([](const Adapted& a) { return a.of == Adapted::Of::shared_experts; }));
   }
   if (again(RecomputeModule::mlp) > 0)
-    return sum + mlp_flops(m, false) + beside({AdapterModule::linear_fc1, AdapterModule::linear_fc2});
+    return sum + feed_forward_flops(m, shape) + beside({AdapterModule::linear_fc1, AdapterModule::linear_fc2});
   return sum + 2 * h * m.ffn * (again(RecomputeModule::gate_proj) + again(RecomputeModule::up_proj));
 }
 
@@ -374,12 +346,16 @@ double flops_again(const StepInputs& in, bool with_experts, bool linear) {
 FlopTerms flop_terms(const StepInputs& in) {
   const TransformerConfig& m = in.model;
   const double s = in.batch.sequence, h = m.hidden, d = m.head_dim, a = m.heads, k = m.kv_heads;
-  const double with_experts = expert_layers(m), dense = m.layers - with_experts;
   const double linear = linear_layers(m), attending = m.layers - linear;
+  const auto of_layers = [&](const std::function<double(LayerShape)>& flops_of) {
+    double sum = 0;
+    for (const LayerShape shape : shapes_of(m)) sum += layers_of_shape(m, shape) * flops_of(shape);
+    return sum;
+  };
   FlopTerms flops;
   flops.samples = in.batch.global_batch;
   flops.linear = s * (attending * attention_flops(m) + linear * linear_attention_flops(m) +
-                      dense * mlp_flops(m, false) + with_experts * mlp_flops(m, true));
+                      of_layers([&](LayerShape shape) { return feed_forward_flops(m, shape); }));
   if (m.latent.kv_rank == 0)
     flops.copies = attending * s * 4 * h *
                    (static_cast<double>(workload::kv_heads_per_rank(m, in.layout.tp)) * in.layout.tp - k) * d;
@@ -396,8 +372,8 @@ FlopTerms flop_terms(const StepInputs& in) {
     if (!workload::is_frozen(in.options)) flops.indexer_gradients = m.layers * (products + 2 * seen * scores);
   }
   if (in.options.embedding_and_logits) flops.logits = 2 * s * h * m.vocab;
-  const auto adapters = [&](bool experts) { return s * workload::adapter_flops(in, experts); };
-  flops.adapters = dense * adapters(false) + (with_experts > 0 ? with_experts * adapters(true) : 0);
+  const auto adapters = [&](LayerShape shape) { return s * workload::adapter_flops(in, shape); };
+  flops.adapters = of_layers(adapters);
   flops.frozen = workload::is_frozen(in.options);
   const bool full = in.options.recompute == Recompute::full;
   if (full && in.options.recompute_layers == 1)
@@ -406,16 +382,34 @@ FlopTerms flop_terms(const StepInputs& in) {
   const bool of_core = full || recomputes(in.options, RecomputeModule::core_attn);
   for (int layer = 0; layer < m.layers; ++layer) {
     if (!recomputes_layer(in.options, layer)) continue;
-    const bool experts = has_experts(m, layer), of_states = has_linear_attention(m, layer);
-    if (full && of_states)
-      flops.recomputed += s * (linear_attention_flops(m) + linear_core_flops(m) + mlp_flops(m, experts));
+    const LayerShape shape = layer_shape(m, layer);
+    if (full && shape.is_linear())
+      flops.recomputed += s * (linear_attention_flops(m) + linear_core_flops(m) + feed_forward_flops(m, shape));
     else
-      flops.recomputed += full ? s * (attention_flops(m) + mlp_flops(m, experts)) +
-                                     (flops.copies + flops.indexer) / attending + adapters(experts)
-                               : s * flops_again(in, experts, of_states);
-    if (of_core && !of_states) flops.recomputed += core * (sparse || has_window(m, layer) ? seen : 1);
+      flops.recomputed += full ? s * (attention_flops(m) + feed_forward_flops(m, shape)) +
+                                     (flops.copies + flops.indexer) / attending + adapters(shape)
+                               : s * flops_again(in, shape);
+    if (of_core && shape.attends()) flops.recomputed += core * (sparse || has_window(m, layer) ? seen : 1);
   }
   return flops;
+}
+
+LayerShape layer_shape(const TransformerConfig& m, int layer) {
+  return {has_linear_attention(m, layer) ? Mixer::linear_attention : Mixer::attention,
+          has_experts(m, layer) ? FeedForward::experts : FeedForward::mlp};
+}
+
+double layers_of_shape(const TransformerConfig& m, LayerShape shape) {
+  double count = 0;
+  for (int layer = 0; layer < m.layers; ++layer) count += layer_shape(m, layer) == shape ? 1 : 0;
+  return count;
+}
+
+std::vector<LayerShape> shapes_of(const TransformerConfig& m) {
+  std::vector<LayerShape> out;
+  for (const LayerShape shape : layer_shapes)
+    if (layers_of_shape(m, shape) > 0) out.push_back(shape);
+  return out;
 }
 
 bool has_experts(const TransformerConfig& m, int layer) {
@@ -464,18 +458,17 @@ double causal_keys(double kept, double tokens, int window) {
 }
 
 double parameter_count(const TransformerConfig& m) {
-  const double with_experts = expert_layers(m), linear = linear_layers(m);
-  const double linear_more =
-      linear > 0 ? workload::layer_parameters(m, 1, true).total() - workload::layer_parameters(m, 1).total() : 0;
-  return (m.layers - with_experts) * workload::layer_parameters(m, 1).total() +
-         with_experts * workload::expert_layer_parameters(m, {}).total() + linear * linear_more +
-         workload::embedding_parameters(m, 1).total() + workload::head_parameters(m, 1, m.tied_embeddings).total();
+  double sum = 0;
+  for (const LayerShape shape : shapes_of(m))
+    sum += layers_of_shape(m, shape) * workload::layer_parameters(m, {}, shape).total();
+  return sum + workload::embedding_parameters(m, 1).total() +
+         workload::head_parameters(m, 1, m.tied_embeddings).total();
 }
 
 double active_parameter_count(const TransformerConfig& m) {
   if (m.experts.count == 0) return parameter_count(m);
   const double left_out = 1.0 - static_cast<double>(m.experts.top_k) / m.experts.count;
-  return parameter_count(m) - expert_layers(m) * left_out * workload::expert_layer_parameters(m, {}).experts;
+  return parameter_count(m) - expert_layers(m) * left_out * workload::layer_parameters(m, {}, expert_layer).experts;
 }
 
 }  // namespace collcast

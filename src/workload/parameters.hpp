@@ -43,23 +43,20 @@ bool replicates_tokens(const StepInputs&);
 
 /// What sets a layer apart from others of its model.
 struct LayerKind {
-  bool experts = false;   ///< instead of an MLP
+  LayerShape shape = {};
   bool windowed = false;  ///< queries meet the keys of a sliding window only
   bool whole = false;     ///< left out of recomputation
   bool bf16 = false;      ///< where others are computed in fp8 or fp4
-  bool linear = false;    ///< linear attention, in the place of attention to keys
   friend bool operator==(const LayerKind&, const LayerKind&) = default;
 };
 LayerKind kind_of_layer(const StepInputs&, int layer);
 /// The kind that stands for a model's layers where one is shown: with experts before without, all keys before a window,
-/// recomputed before left out of that, in the step's precision before bf16, attention before linear attention.
+/// recomputed before left out of that, in the step's precision before bf16; attention before all that is linear.
 LayerKind shown_kind(const StepInputs&);
 /// All that there can be, in this order.
 std::vector<LayerKind> layer_kinds();
 
-/// Of a layer with an MLP, and with experts.
-RankParameters layer_parameters(const TransformerConfig&, int tp, bool linear = false);
-RankParameters expert_layer_parameters(const TransformerConfig&, const ParallelLayout&, bool linear = false);
+RankParameters layer_parameters(const TransformerConfig&, const ParallelLayout&, LayerShape = {});
 /// Word and learned position embeddings.
 RankParameters embedding_parameters(const TransformerConfig&, int tp);
 /// Final norm, and the output matrix unless `shares_embedding` (tied and on the embedding's stage).

@@ -114,7 +114,7 @@ LayerKind layer_of(UnitKind);
 constexpr bool is_layer(UnitKind kind) { return kind != UnitKind::embedding && kind != UnitKind::head; }
 inline bool is_windowed(UnitKind kind) { return is_layer(kind) && layer_of(kind).windowed; }
 /// A layer that meets more keys with every token.
-inline bool attends_to_keys(UnitKind kind) { return is_layer(kind) && !layer_of(kind).linear; }
+inline bool attends_to_keys(UnitKind kind) { return is_layer(kind) && layer_of(kind).shape.attends(); }
 struct Unit {
   UnitKind kind = UnitKind::layer;
   std::string label;  ///< "L5", "embedding", "head"

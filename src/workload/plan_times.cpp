@@ -28,8 +28,8 @@ void add(const UnitWork& work, StageTime& to) {
 }  // namespace
 
 UnitKind unit_of(LayerKind kind) {
-  const int behind = (kind.experts ? 1 : 0) + (kind.windowed ? 2 : 0) + (kind.whole ? 4 : 0) + (kind.bf16 ? 8 : 0) +
-                     (kind.linear ? 16 : 0);
+  const auto shape = std::ranges::find(layer_shapes, kind.shape) - layer_shapes.begin();
+  const int behind = (kind.windowed ? 1 : 0) + (kind.whole ? 2 : 0) + (kind.bf16 ? 4 : 0) + 8 * static_cast<int>(shape);
   return static_cast<UnitKind>(static_cast<int>(UnitKind::layer) + behind);
 }
 

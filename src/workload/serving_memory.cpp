@@ -127,7 +127,7 @@ ServingMemoryTerms serving_memory_terms(const StepInputs& in, int stage) {
     out.inputs = linear.inputs;
     out.input_bytes = timer.precision().activation;
   }
-  const bool experts = out.parameters.expert_layers > 0;
+  const bool experts = out.parameters.expert_layers() > 0;
   out.prompts = terms_of_pass(in, prompts, experts, stage);
   if (const std::optional<RequestLoad>& load = in.serving->load) {
     // A pass of them has parts of several prompts, or a part of one.

@@ -131,14 +131,12 @@ SplitParameters split_parameters(const ParallelLayout& layout, const RankParamet
   return {own / shards + apart / of_experts, (shards > 1 ? own : 0) + (of_experts > 1 ? apart : 0)};
 }
 
-void cast_gathered_weights(const StepInputs& in, const KernelTimer& timer, bool with_experts, bool linear_attention,
-                           Segments& layer) {
+void cast_gathered_weights(const StepInputs& in, const KernelTimer& timer, LayerShape shape, Segments& layer) {
   const std::optional<WireFormat> format = in.options.communication.parameters;
   const double kept = timer.precision().activation, sent = gathered_weight_bytes(in, true);
   if (!format || sent >= kept || in.options.zero < 3 || gathers_once(in)) return;
-  RankParameters all = with_experts ? expert_layer_parameters(in.model, in.layout, linear_attention)
-                                    : layer_parameters(in.model, in.layout.tp, linear_attention);
-  const AdapterParameters adapters = layer_adapters(in, with_experts);
+  RankParameters all = layer_parameters(in.model, in.layout, shape);
+  const AdapterParameters adapters = layer_adapters(in, shape);
   all.sharded += adapters.sharded;
   all.replicated += adapters.replicated;
   all.experts += adapters.experts;

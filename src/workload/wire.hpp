@@ -42,8 +42,7 @@ struct SplitParameters {
 };
 SplitParameters split_parameters(const ParallelLayout&, const RankParameters&, double but = 0);
 /// ZeRO-3: casts of a layer's weights, for its gathers, where each pass has one.
-void cast_gathered_weights(const StepInputs&, const KernelTimer&, bool with_experts, bool linear_attention,
-                           Segments& layer);
+void cast_gathered_weights(const StepInputs&, const KernelTimer&, LayerShape, Segments& layer);
 /// Casts of a stage's weights where they are gathered once a step.
 std::vector<Operation> casts_of_weights(const StepInputs&, const KernelTimer&, int stage);
 /// Bytes of each weight of a unit that is gathered.

@@ -11,6 +11,7 @@
 #include "inputs.hpp"
 #include "timelines.hpp"
 #include "workload/estimate_step.hpp"
+#include "workload/kept.hpp"
 #include "workload/memory.hpp"
 #include "workload/parameters.hpp"
 
@@ -59,13 +60,13 @@ TEST_CASE("adapters of Llama-3 8B: r (n + m) of each matrix, and as many on the 
   StepInputs in = with_adapters(inputs(m, layout(1, 1, 1), 1024, 1));
   // qkv 4096 -> 6144, projection 4096 -> 4096, up and gate 4096 -> 28672, down 14336 -> 4096
   const double of_layer = 16. * ((4096 + 6144) + (4096 + 4096) + (4096 + 28672) + (14336 + 4096));
-  CHECK(layer_adapters(in, false).total() == of_layer);
+  CHECK(layer_adapters(in, mlp_layer).total() == of_layer);
   CHECK(adapter_parameter_count(in) == 32 * of_layer);
   CHECK(trained_parameters(in, 0).total() == 32 * of_layer);
   CHECK(stage_parameters(in, 0).total() == parameter_count(m) + 32 * of_layer);
   for (const int tp : {2, 4, 8}) {
     in.layout.tp = tp;
-    const AdapterParameters part = layer_adapters(in, false);
+    const AdapterParameters part = layer_adapters(in, mlp_layer);
     CHECK(tp * part.sharded + part.replicated == of_layer);
     CHECK(adapter_parameter_count(in) == 32 * of_layer);
   }
@@ -108,8 +109,8 @@ TEST_CASE("an adapter's FLOPs are 2 T r (n + m) forward and twice that backward"
         if (is_of_adapter(op)) sum += op.flops.value();
       return sum;
     };
-    const double forward = 2 * tokens * layer_adapters(one, false).total();
-    CHECK(layer_adapters(one, false).total() / rank == std::floor(layer_adapters(one, false).total() / rank));
+    const double forward = 2 * tokens * layer_adapters(one, mlp_layer).total();
+    CHECK(layer_adapters(one, mlp_layer).total() / rank == std::floor(layer_adapters(one, mlp_layer).total() / rank));
     CHECK(of(ops.forward) == Approx(forward));
     CHECK(of(ops.backward) == Approx(2 * forward));
     const FlopTerms flops = flop_terms(one);
@@ -132,7 +133,7 @@ TEST_CASE("weights are held by all, gradients and optimizer of adapters alone") 
     StepInputs in = with_adapters(inputs(small_model(), layout(2, 2, 4), 1024, 8));
     in.options.zero = zero;
     for (int stage = 0; stage < 2; ++stage) {
-      const double trained = 4 * layer_adapters(in, false).total(), all = stage_parameters(in, stage).total();
+      const double trained = 4 * layer_adapters(in, mlp_layer).total(), all = stage_parameters(in, stage).total();
       const MemoryTerms terms = memory_terms(in, stage);
       CHECK(terms.weights() == 2 * all / (zero == 3 ? 4 : 1));
       CHECK(terms.gradients() == 4 * trained / (zero >= 2 ? 4 : 1));
@@ -144,10 +145,10 @@ TEST_CASE("weights are held by all, gradients and optimizer of adapters alone") 
 TEST_CASE("what is kept for gradients of weights is kept for adapters alone") {
   StepInputs in = inputs(small_model(), layout(1, 1, 1), 1024, 2);
   const double T = 2048, h = in.model.hidden, f = in.model.ffn, w = 2;
-  const double whole = layer_activations(in, false).value();
+  const double whole = layer_activations(in, mlp_layer).value();
   // Frozen: neither norm's output, nor what the activation function gives.
   const auto kept = [&](std::vector<AdapterModule> modules) {
-    return layer_activations(with_adapters(in, 16, std::move(modules)), false).value();
+    return layer_activations(with_adapters(in, 16, std::move(modules)), mlp_layer).value();
   };
   CHECK(whole - kept({AdapterModule::linear_proj}) == w * (2 * T * h + T * f - T * 16));
   CHECK(kept({AdapterModule::linear_qkv}) - kept({AdapterModule::linear_proj}) == w * T * h);
@@ -163,7 +164,7 @@ TEST_CASE("replicas exchange adapters' gradients, and with ZeRO-1 their weights,
     in.options.zero = 1;
     in.options.bucket = Bytes(1'000'000'000);
     const StepResult r = forecast(in, four_nodes(), Method::estimate);
-    const double trained = 4 * layer_adapters(in, false).total();
+    const double trained = 4 * layer_adapters(in, mlp_layer).total();
     int seen = 0;
     for (const CollectiveCost& c : r.collectives) {
       if (c.dimension != Dimension::dp) continue;
@@ -262,7 +263,7 @@ TEST_CASE("what is computed once more has its adapters, in kernels and in FLOPs"
   double again = 0;
   for (const Operation& op : layer_operations(frozen).recompute)
     if (is_of_adapter(op)) again += op.flops.value();
-  CHECK(again == Approx(2 * 1024. * in.batch.micro_batch * layer_adapters(frozen, false).total()));
+  CHECK(again == Approx(2 * 1024. * in.batch.micro_batch * layer_adapters(frozen, mlp_layer).total()));
   CHECK(flop_terms(frozen).recomputed - flop_terms(in).recomputed ==
         Approx(in.model.layers * again / in.batch.micro_batch));
   // A part of a matrix with an adapter is refused, without one it is not.
@@ -277,9 +278,9 @@ TEST_CASE("zero bubble: of what adapters' weight gradients wait for, sides of th
   StepInputs in = with_adapters(inputs(small_model(), layout(2, 2, 1), 1024, 8));
   in.layout.schedule = PipelineSchedule::zb_h1;
   const double T = 1024. * in.batch.micro_batch, h = in.model.hidden, w = 2;
-  const double whole = memory_terms(in, 0).layer.weights.value();
+  const double whole = memory_terms(in, 0).layer[mlp_layer].weights.value();
   in.layout.sequence_parallel = true;
-  CHECK(whole - memory_terms(in, 0).layer.weights.value() == Approx(w * T / 2 * 4 * h));
+  CHECK(whole - memory_terms(in, 0).layer[mlp_layer].weights.value() == Approx(w * T / 2 * 4 * h));
 }
 
 TEST_CASE("what adapters do not go with is refused, each with its reason") {

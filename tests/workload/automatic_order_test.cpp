@@ -275,9 +275,10 @@ TEST_CASE("what a made order holds, by hand") {
   CHECK(last.in_flight == 1);
   CHECK(last.waiting == 2);
   CHECK(last.last_waiting == 2);
-  const double layers = last.parameters.layers;
+  const double layers = last.parameters.all_layers();
   CHECK(last.activations().value() ==
-        Approx((last.layer.total() * layers + last.layer.weights * (2 * layers) + last.final_norm).value() +
+        Approx((last.layer[mlp_layer].total() * layers + last.layer[mlp_layer].weights * (2 * layers) + last.final_norm)
+                   .value() +
                2 * last.head_weights.value()));
 }
 
@@ -312,7 +313,8 @@ TEST_CASE(
           CHECK(made.activations() + made.loss_or_recomputed() == most);
           if (stage == 0 && m == 24 && recompute == Recompute::none)
             CHECK(terms.activations().value() ==
-                  Approx(most_held(schedule, 4) * (terms.layer.total() * terms.parameters.layers).value() +
+                  Approx(most_held(schedule, 4) *
+                             (terms.layer[mlp_layer].total() * terms.parameters.all_layers()).value() +
                          most_held(schedule, 4) * terms.embedding_mask.value()));
         }
         Bytes peak{};

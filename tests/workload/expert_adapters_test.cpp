@@ -9,6 +9,7 @@
 #include "timelines.hpp"
 #include "workload/adapters.hpp"
 #include "workload/estimate_step.hpp"
+#include "workload/kept.hpp"
 #include "workload/memory.hpp"
 #include "workload/parameters.hpp"
 #include "workload/sharded_walk.hpp"
@@ -61,8 +62,8 @@ TEST_CASE("adapters beside experts and latent attention: r (n + m) of each matri
   const double shared = r * ((h + 2 * 512) + (512 + h)), expert = r * ((h + 2 * 1024) + (1024 + h));
   const double mlp = r * ((h + 2 * 4096) + (4096 + h));
   StepInputs in = adapted(spread(small_deepseek(), 1));
-  CHECK(layer_adapters(in, true).total() == latent + shared + 8 * expert);
-  CHECK(layer_adapters(in, false).total() == latent + mlp);
+  CHECK(layer_adapters(in, expert_layer).total() == latent + shared + 8 * expert);
+  CHECK(layer_adapters(in, mlp_layer).total() == latent + mlp);
   CHECK(adapter_parameter_count(in) == 2 * (latent + mlp) + 6 * (latent + shared + 8 * expert));
   CHECK(stage_parameters(in, 0).total() == parameter_count(in.model) + adapter_parameter_count(in));
   for (const int tp : {1, 2, 4})
@@ -70,7 +71,7 @@ TEST_CASE("adapters beside experts and latent attention: r (n + m) of each matri
       in.layout.tp = tp;
       in.layout.ep = ep;
       in.layout.etp = 1;
-      const AdapterParameters part = layer_adapters(in, true);
+      const AdapterParameters part = layer_adapters(in, expert_layer);
       CHECK(ep * part.experts == 8 * expert);
       // Both sides of the matrices into the small ranks, and the h wide side of the others, are whole on every rank.
       CHECK(tp * part.sharded + part.replicated == latent + shared);
@@ -80,9 +81,9 @@ TEST_CASE("adapters beside experts and latent attention: r (n + m) of each matri
   // Split over two ranks as an MLP is: of up its outputs, of down its inputs.
   in.layout.tp = in.layout.etp = 2;
   in.layout.ep = 1;
-  CHECK(layer_adapters(in, true).experts == 8 * r * ((h + 1024) + (512 + h)));
+  CHECK(layer_adapters(in, expert_layer).experts == 8 * r * ((h + 1024) + (512 + h)));
   // Queries that come from the hidden states have one matrix.
-  CHECK(layer_adapters(adapted(spread(plain_queries(), 1)), false).total() ==
+  CHECK(layer_adapters(adapted(spread(plain_queries(), 1)), mlp_layer).total() ==
         latent + mlp - r * ((h + 384) + (384 + 16 * 96)) + r * (h + 16 * 96));
 }
 
@@ -113,13 +114,13 @@ TEST_CASE("adapters' FLOPs are those of the rows that pass each, forward and twi
       const StepInputs one = adapted(all, 8, {{module}});
       CAPTURE(to_string(module));
       double counted = 0;
-      for (const Adapted& m : adapted_matrices(one, true))
+      for (const Adapted& m : adapted_matrices(one, expert_layer))
         counted += 2 * 8 * (m.in + m.out) * tokens * (m.of == Adapted::Of::experts ? 2 : 1);
       CHECK(counted > 0);
       const LayerOperations ops = layer_operations(one);
       CHECK(flops_of_adapters(ops.forward) == Approx(counted));
       CHECK(flops_of_adapters(ops.backward) == Approx(2 * counted));
-      CHECK(adapter_flops(one, true) == Approx(counted / tokens));
+      CHECK(adapter_flops(one, expert_layer) == Approx(counted / tokens));
     }
     // Spread and split, the ranks do together what one would.
     for (const int tp : {1, 2})
@@ -128,9 +129,9 @@ TEST_CASE("adapters' FLOPs are those of the rows that pass each, forward and twi
           const StepInputs part = adapted(spread(model, ep, tp, 4, etp));
           if (!check_step(part, 8, {}).empty()) continue;
           double experts = 0, once = 0;
-          for (const Adapted& m : adapted_matrices(part, true))
+          for (const Adapted& m : adapted_matrices(part, expert_layer))
             if (m.of == Adapted::Of::experts) experts += m.rows * (m.split == Adapted::Split::out ? m.out : m.in);
-          for (const Adapted& m : adapted_matrices(adapted(all), true))
+          for (const Adapted& m : adapted_matrices(adapted(all), expert_layer))
             if (m.of == Adapted::Of::experts) once += m.rows * (m.split == Adapted::Split::out ? m.out : m.in);
           // 4 replicas of what one has; without sequence parallelism TP ranks have the same rows.
           CHECK(experts * tp == Approx(once));
@@ -146,7 +147,8 @@ TEST_CASE(
       in.options.zero = zero;
       const MemoryTerms terms = memory_terms(in, 0);
       const RankParameters all = stage_parameters(in, 0), trained = trained_parameters(in, 0);
-      CHECK(trained.total() == Approx(2 * layer_adapters(in, false).total() + 6 * layer_adapters(in, true).total()));
+      CHECK(trained.total() ==
+            Approx(2 * layer_adapters(in, mlp_layer).total() + 6 * layer_adapters(in, expert_layer).total()));
       // TP 2 x DP 4 over expert TP 1: 8 / EP ranks have the same experts, 4 the same of the rest.
       const double own = all.total() - all.experts, of_own = trained.total() - trained.experts, apart = 8. / ep;
       const auto part = [&](int from, double a, double b) { return zero >= from ? a / 4 + b / apart : a + b; };
@@ -171,9 +173,9 @@ TEST_CASE("what frozen experts and small ranks read is kept for their adapters a
   const StepInputs in = spread(small_deepseek(), 1, 1, 1);
   const double T = 2. * 2048, R = 2 * T, h = 1024, w = 2, r = 16;
   const auto kept = [&](std::vector<AdapterModule> modules) {
-    return layer_activations(adapted(in, 16, std::move(modules)), true).value();
+    return layer_activations(adapted(in, 16, std::move(modules)), expert_layer).value();
   };
-  const double whole = layer_activations(in, true).value(), proj = kept({AdapterModule::linear_proj});
+  const double whole = layer_activations(in, expert_layer).value(), proj = kept({AdapterModule::linear_proj});
   // Neither norm's output, nor the small ranks behind their norms, nor the experts' rows, nor what the activation
   // functions of experts and shared ones give.
   CHECK(whole - proj == w * (2 * T * h + T * (384 + 128) + R * h + R * 1024 + T * 512 - T * r));
@@ -285,7 +287,7 @@ TEST_CASE("QLoRA: a parameter in NF4 is 4.127 bits, and all but the layers' matr
     // By what passes them: 2 FLOPs a token and element, of experts those that are chosen, without router and core.
     double matrices = 0, most = 0;
     for (int layer = 0; layer < model.layers; ++layer)
-      for (const Adapted& m : adapted_matrices(adapted(in), has_experts(model, layer))) {
+      for (const Adapted& m : adapted_matrices(adapted(in), layer_shape(model, layer))) {
         matrices += m.count * m.in * m.out;
         most = std::max(most, m.in * m.out);
       }
@@ -314,7 +316,7 @@ TEST_CASE("QLoRA: before each product with a frozen matrix its weights are broug
         double read = 0, matrices = 0;
         for (const Operation& op : kept.*pass)
           if (brings_back(op)) read += op.bytes.value();
-        for (const Adapted& m : adapted_matrices(adapted(in), model.experts.count > 0))
+        for (const Adapted& m : adapted_matrices(adapted(in), model.experts.count > 0 ? expert_layer : mlp_layer))
           matrices += m.count * m.in * m.out;
         CHECK(read == Approx((2 + of_paper) * matrices).epsilon(1e-4));
       }

@@ -13,6 +13,7 @@
 #include "support/dice.hpp"
 #include "timelines.hpp"
 #include "workload/estimate_step.hpp"
+#include "workload/kept.hpp"
 #include "workload/memory.hpp"
 #include "workload/parameters.hpp"
 #include "workload/segments.hpp"
@@ -54,14 +55,14 @@ TEST_CASE(
         ParallelLayout l = layout(tp, 1, 8);
         l.ep = ep;
         l.etp = etp;
-        const RankParameters p = expert_layer_parameters(m, l);
+        const RankParameters p = layer_parameters(m, l, expert_layer);
         CHECK(p.experts == 8 * expert / ep / etp);
         CHECK(p.sharded == (heads + shared) / tp);
         CHECK(p.replicated == norms + down + router);
       }
-  CHECK(layer_parameters(m, 1).total() == heads + down + norms + 3 * h * 4096);
-  CHECK(parameter_count(m) ==
-        2 * layer_parameters(m, 1).total() + 6 * expert_layer_parameters(m, {}).total() + 2 * 32000 * h + h);
+  CHECK(layer_parameters(m, {.tp = 1}).total() == heads + down + norms + 3 * h * 4096);
+  CHECK(parameter_count(m) == 2 * layer_parameters(m, {.tp = 1}).total() +
+                                  6 * layer_parameters(m, {}, expert_layer).total() + 2 * 32000 * h + h);
   // 2 of 8 experts.
   CHECK(parameter_count(m) - active_parameter_count(m) == 6 * 6 * expert);
 }
@@ -206,7 +207,7 @@ TEST_CASE("the kernels of a forward are the FLOPs that MFU counts, but for the c
   const double tokens = 2 * 2048;
   double kernels = 0;
   for (const bool experts : {false, true})
-    for (const Segment& s : layer_segments(in, {experts, false}).forward)
+    for (const Segment& s : layer_segments(in, {experts ? expert_layer : mlp_layer}).forward)
       kernels += (experts ? 6 : 2) * flops(s.operations);
   CHECK(kernels == Approx(2 * flop_terms(in).forward()).epsilon(1e-12));
   // 2 x (parameters of the matrices that a token passes), and the core 2 a s (96 + 64) for each.
@@ -269,10 +270,10 @@ TEST_CASE("everybody waits for the busiest rank, up to what a capacity lets it t
   // A rank with all experts has the mean.
   CHECK(experts(2, 0, 1).first == flops);
   StepInputs in = spread(small_experts(), 4);
-  const double balanced = layer_activations(in, true).value();
+  const double balanced = layer_activations(in, expert_layer).value();
   in.options.expert_imbalance = 1.5;
   // Half of T K rows more, with their input and what the activation reads and writes.
-  CHECK(layer_activations(in, true).value() - balanced == Approx(0.5 * 2 * 4096 * 2 * (1024 + 3 * 1024)));
+  CHECK(layer_activations(in, expert_layer).value() - balanced == Approx(0.5 * 2 * 4096 * 2 * (1024 + 3 * 1024)));
 }
 
 TEST_CASE("gradients of experts are reduced among the ranks that have the same, the others among all replicas") {
@@ -316,8 +317,8 @@ TEST_CASE("a stage has the memory of its own layers, and the fullest is looked f
   for (int stage = 0; stage < 4; ++stage) {
     CHECK(stage_memory(in, stage, 8).peak() <= most.peak());
     const ParameterTerms p = parameter_terms(in, stage);
-    CHECK(p.layers == (stage == 0 ? 2 : 0));
-    CHECK(p.expert_layers == (stage == 0 ? 0 : 2));
+    CHECK(p.layers[mlp_layer] == (stage == 0 ? 2 : 0));
+    CHECK(p.expert_layers() == (stage == 0 ? 0 : 2));
   }
 }
 
@@ -327,10 +328,10 @@ TEST_CASE(
   const StepInputs in = spread(small_deepseek(), 4);
   const MemoryTerms terms = memory_terms(in, 0);
   const double T = 2 * 2048;
-  CHECK(terms.layer.projections.value() == 2 * T * 16 * (96 + 96 + 64 + 64));
-  CHECK(terms.layer.latent.value() == 2 * T * (2 * 384 + 2 * 128 + 32));
-  CHECK(terms.expert_layer.mlp.value() == 2 * T * 3 * 512);
-  CHECK(terms.expert_layer.experts.value() == 2 * T * 2 * (1024 + 3 * 1024) + 8 * T * 8);
+  CHECK(terms.layer[mlp_layer].projections.value() == 2 * T * 16 * (96 + 96 + 64 + 64));
+  CHECK(terms.layer[mlp_layer].latent.value() == 2 * T * (2 * 384 + 2 * 128 + 32));
+  CHECK(terms.layer[expert_layer].mlp.value() == 2 * T * 3 * 512);
+  CHECK(terms.layer[expert_layer].experts.value() == 2 * T * 2 * (1024 + 3 * 1024) + 8 * T * 8);
   const LayerOperations ops = layer_operations(in);
   const double causal = (2048. + 1) / (2 * 2048), one = 2.0 * 2 * 16 * 2048 * 2048;
   CHECK(named(ops.forward, "flash attention").flops.value() == Approx(one * (96 + 64) * causal));
@@ -344,7 +345,7 @@ TEST_CASE("TP gathers the small ranks of latent attention instead of hidden stat
   StepInputs in = spread(small_deepseek(), 2, 2);
   const auto bytes = [&] {
     std::set<double> seen;
-    const Segments segments = layer_segments(in, {true, false});
+    const Segments segments = layer_segments(in, {expert_layer});
     for (const std::vector<Segment>* list : {&segments.forward, &segments.backward})
       for (const Segment& s : *list)
         if (s.then && s.then_bytes > 0) seen.insert(s.then_bytes);

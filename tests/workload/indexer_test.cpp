@@ -62,8 +62,8 @@ TEST_CASE("an indexer has three matrices and a norm in each layer, whole on ever
   CHECK(active_parameter_count(sparse_model(128)) - active_parameter_count(sparse_model(0)) == 8 * indexer);
   for (const int tp : {1, 2, 8}) {
     const ParameterTerms terms = parameter_terms(sparsely_trained(128, 1024, layout(tp, 1, 1)), 0);
-    CHECK(terms.layer.indexer == indexer);
-    CHECK(terms.expert_layer.indexer == indexer);
+    CHECK(terms.layer[mlp_layer].indexer == indexer);
+    CHECK(terms.layer[expert_layer].indexer == indexer);
   }
 }
 
@@ -201,7 +201,7 @@ TEST_CASE("a server keeps the indexer's keys beside the small vectors, on every 
 }
 
 TEST_CASE("training keeps queries and outputs in the small rank for keys and values, and what the indexer needs") {
-  const auto kept = [](int top_k) { return memory_terms(sparsely_trained(top_k, 1024), 0).expert_layer; };
+  const auto kept = [](int top_k) { return memory_terms(sparsely_trained(top_k, 1024), 0).layer[expert_layer]; };
   const double tokens = 2 * 1024;
   // Keys 96 and values 64 of 16 heads make place for 128 + 32 and 128.
   CHECK((kept(128).projections - kept(0).projections).value() == 2 * tokens * 16 * (160 + 128 - 96 - 64));
@@ -210,7 +210,7 @@ TEST_CASE("training keeps queries and outputs in the small rank for keys and val
   CHECK(kept(1024).total() == kept(0).total());
   StepInputs full = sparsely_trained(128, 1024);
   full.options.recompute = Recompute::full;
-  CHECK(memory_terms(full, 0).expert_layer.total().value() == 2 * tokens * 1024);
+  CHECK(memory_terms(full, 0).layer[expert_layer].total().value() == 2 * tokens * 1024);
 }
 
 TEST_CASE("MFU counts the keys that are met, and the indexer's work") {

@@ -248,7 +248,7 @@ TEST_CASE("memory holds of each stage what its order holds, itemised") {
             double held = 0, most = 0;
             int losses = 0;
             for (const Turn& t : stage_order(PipelineSchedule::interleaved, pp, stage, rounds * pp, vpp)) {
-              double kept = terms.layer.total().value() * 24 / pp / vpp;
+              double kept = terms.layer[mlp_layer].total().value() * 24 / pp / vpp;
               if (t.chunk == 0) kept += terms.embedding_mask.value();
               if (t.chunk == vpp - 1) kept += terms.final_norm.value();
               held += t.backward ? -kept : kept;
@@ -380,7 +380,7 @@ TEST_CASE("a whole step of uneven chunks: closed form, timeline, and memory of w
         held += of[static_cast<std::size_t>(t.chunk)] * (t.backward ? -1 : 1);
         most = std::max(most, held);
       }
-      CHECK(terms.activations().value() == Approx(most * terms.layer.total().value()));
+      CHECK(terms.activations().value() == Approx(most * terms.layer[mlp_layer].total().value()));
     }
   }
 }

@@ -13,6 +13,8 @@ using namespace collcast::test;
 
 namespace {
 
+constexpr LayerShape linear_layer{Mixer::linear_attention, FeedForward::mlp};
+
 /// 8 heads of queries and keys, 16 of values; 4 x 8 + ... of 8 layers all but every `full_every`-th.
 LinearAttention delta(int full_every) { return {8, 16, 64, 32, 4, full_every, {}}; }
 
@@ -87,7 +89,8 @@ TEST_CASE("a gate of what attention gives widens the first product and passes on
   CHECK(bytes(a.forward, "attention gate") == 3 * 2 * T * queries / 2);
   CHECK(bytes(a.backward, "attention gate gradient") == 5 * 2 * T * queries / 2);
   CHECK_FALSE(has_kernel(b.forward, "attention gate"));
-  CHECK(memory_terms(with, 0).layer.projections.value() - memory_terms(without, 0).layer.projections.value() ==
+  CHECK(memory_terms(with, 0).layer[mlp_layer].projections.value() -
+            memory_terms(without, 0).layer[mlp_layer].projections.value() ==
         2 * 2 * T * queries / 2);
   CHECK((flop_terms(with).linear - flop_terms(without).linear) == with.model.layers * 2 * 1024 * h * queries);
 }
@@ -179,15 +182,16 @@ TEST_CASE("what layers with linear attention keep, by hand") {
   plain.model.linear = {};
   const MemoryTerms terms = memory_terms(in, 0), others = memory_terms(plain, 0);
   const double T = 2 * 1024, w = 2, K = 8 * 64 / 2, V = 16 * 32 / 2, heads = 16 / 2;
-  const double kept = w * T * (6 * K + 5 * V + 66 * heads);
-  CHECK(terms.linear_more.kept.value() == Approx(kept - others.layer.projections.value() - others.layer.core.value()));
+  const ActivationTerms &layer = terms.layer[linear_layer], &attends = others.layer[mlp_layer];
+  CHECK(layer.projections.value() == Approx(w * T * (6 * K + 5 * V + 66 * heads)));
+  CHECK((layer.core == Volume{} && layer.norms == attends.norms && layer.mlp == attends.mlp));
+  CHECK(terms.layer[mlp_layer].total() == attends.total());
   CHECK((terms.activations() - others.activations()).value() ==
-        Approx(6 * terms.in_flight * terms.linear_more.kept.value()));
+        Approx(6 * terms.in_flight * (layer.total() - attends.total()).value()));
   StepInputs full = in;
   full.options.recompute = Recompute::full;
-  CHECK(memory_terms(full, 0).linear_more.kept == Volume{});
-  CHECK(memory_terms(full, 0).recomputed.value() ==
-        Approx(others.layer.total().value() + std::max(terms.linear_more.kept.value(), 0.0)));
+  CHECK(memory_terms(full, 0).layer[linear_layer].total() == memory_terms(full, 0).layer[mlp_layer].total());
+  CHECK(memory_terms(full, 0).recomputed == std::max(layer.total(), attends.total()));
   // What is recomputed is never more than what is kept otherwise.
   CHECK(memory_terms(full, 0).activations() < terms.activations());
 }
@@ -333,20 +337,20 @@ TEST_CASE("a stage whose layers all have linear attention brings no attention ba
   CHECK(terms(Recompute::selective, 0).recomputed == Volume{});
   CHECK(terms(Recompute::selective, 4).recomputed > Volume{});
   // Attention keeps its matrix, which is far more than what the rule keeps.
-  const MemoryTerms full = terms(Recompute::full, 0);
-  CHECK(full.whole_linear_more.kept < Volume{});
-  CHECK(full.recomputed.value() == Approx((full.whole_layer.total() + full.whole_linear_more.kept).value()));
-  CHECK(terms(Recompute::full, 4).recomputed.value() == Approx(full.whole_layer.total().value()));
+  const MemoryTerms full = terms(Recompute::full, 0), mixed = terms(Recompute::full, 4);
+  CHECK(full.recomputed == full.whole_layer[linear_layer].total());
+  CHECK(mixed.whole_layer[mlp_layer].total() > mixed.whole_layer[linear_layer].total());
+  CHECK(mixed.recomputed == mixed.whole_layer[mlp_layer].total());
 }
 
 TEST_CASE("queries that are computed again are not kept, and neither is their gate") {
   StepInputs in = inputs(small_model(), layout(1, 1, 1), 1024, 8);
   in.model.biases = false;
   in.model.attention_gate = true;
-  const double kept = memory_terms(in, 0).layer.projections.value();
+  const double kept = memory_terms(in, 0).layer[mlp_layer].projections.value();
   in.options.recompute = Recompute::selective;
   in.options.recompute_modules = {RecomputeModule::q_proj};
   const double T = 2 * 1024, queries = 1024, w = 2;
-  CHECK(kept - memory_terms(in, 0).layer.projections.value() == 2 * w * T * queries);
+  CHECK(kept - memory_terms(in, 0).layer[mlp_layer].projections.value() == 2 * w * T * queries);
   CHECK(named(layer_operations(in).recompute, "part of qkv").flops.value() == 2 * T * 1024 * 2 * queries);
 }

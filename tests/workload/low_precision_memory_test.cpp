@@ -32,18 +32,19 @@ TEST_CASE("a layer in fp8 keeps a byte less of each element that one product alo
       const TransformerConfig& m = of_bf16.model;
       // Outputs of both norms, and of the activation function.
       const double elements = 2 * wide.rows * m.hidden + wide.tokens * m.ffn / tp;
-      CHECK(wide.layer.cast == Volume{});
+      CHECK(wide.layer[mlp_layer].cast == Volume{});
       for (const auto& [precision, less] : {std::pair("fp8", 1.0), std::pair("fp4", 1.4375)}) {
         const MemoryTerms narrow = terms(step_in(precision, small_model(), l));
         CAPTURE(precision, tp, sequence_parallel);
-        CHECK(narrow.layer.total().value() == Approx(wide.layer.total().value() - less * elements));
-        CHECK(narrow.layer.cast.value() == Approx(less * elements));
+        CHECK(narrow.layer[mlp_layer].total().value() ==
+              Approx(wide.layer[mlp_layer].total().value() - less * elements));
+        CHECK(narrow.layer[mlp_layer].cast.value() == Approx(less * elements));
         StepInputs as_they_were = step_in(precision, small_model(), l);
         as_they_were.options.save_original_input = true;
-        CHECK(terms(as_they_were).layer.total() == wide.layer.total());
+        CHECK(terms(as_they_were).layer[mlp_layer].total() == wide.layer[mlp_layer].total());
         as_they_were.options.save_original_input = false;
         as_they_were.options.bf16_first_layers = 1;
-        CHECK(terms(as_they_were).layer.total() == wide.layer.total());
+        CHECK(terms(as_they_were).layer[mlp_layer].total() == wide.layer[mlp_layer].total());
       }
     }
 }
@@ -54,9 +55,10 @@ TEST_CASE(
   const MemoryTerms t = terms(in);
   const TransformerConfig& m = in.model;
   const double ranks = t.rows * (m.latent.q_rank + m.latent.kv_rank);
-  CHECK(t.layer.cast.value() == Approx(t.rows * m.hidden + ranks + t.tokens * m.ffn));  // the second norm's output
+  CHECK(t.layer[mlp_layer].cast.value() ==
+        Approx(t.rows * m.hidden + ranks + t.tokens * m.ffn));  // the second norm's output
   const double taken = t.rows * m.experts.top_k;
-  CHECK(t.expert_layer.cast.value() ==
+  CHECK(t.layer[expert_layer].cast.value() ==
         Approx(ranks + t.tokens * m.experts.shared_ffn + taken * (m.hidden + m.experts.ffn)));
 }
 
@@ -68,12 +70,13 @@ TEST_CASE("an MLP beside attention: what both read of their one norm stays, what
       const StepInputs in = step_in("fp8", model, layout(1, 1, 1));
       const MemoryTerms t = terms(in);
       const double h = in.model.hidden;
+      const LayerShape shape = experts ? expert_layer : mlp_layer;
       CAPTURE(norms, experts);
       // The router reads the second norm of experts, too.
       const double of_norms = t.rows * h * (norms == 1 ? 0 : experts ? 1 : 2);
       const double behind =
           experts ? t.rows * in.model.experts.top_k * (h + in.model.experts.ffn) : t.tokens * in.model.ffn;
-      CHECK((experts ? t.expert_layer : t.layer).cast.value() == Approx(of_norms + behind));
+      CHECK(t.layer[shape].cast.value() == Approx(of_norms + behind));
     }
 }
 
@@ -83,8 +86,9 @@ TEST_CASE(
     StepInputs in = step_in("fp8", std::move(model), layout(1, 1, 1));
     if (!modules.empty()) in.options.recompute = Recompute::selective;
     in.options.recompute_modules = std::move(modules);
-    const ProductInputs of = product_inputs(in, kept_tensors(in, with_experts), with_experts);
-    CHECK((with_experts ? terms(in).expert_layer : terms(in).layer).cast.value() == Approx(of.total()));
+    const LayerShape shape = with_experts ? expert_layer : mlp_layer;
+    const ProductInputs of = product_inputs(in, kept_tensors(in, shape), shape);
+    CHECK(terms(in).layer[shape].cast.value() == Approx(of.total()));
     return of;
   };
   using enum RecomputeModule;
@@ -126,14 +130,14 @@ TEST_CASE("what is kept in fp8 is part of what is kept, and with more computed o
     if (!modules.empty()) in.options.recompute = Recompute::selective;
     if (!check_step(in, 8, {}).empty()) continue;
     ++tried;
-    for (const bool experts : {false, true}) {
+    for (const LayerShape shape : layer_shapes) {
       const MemoryTerms t = terms(in);
-      const ActivationTerms& kept = experts ? t.expert_layer : t.layer;
+      const ActivationTerms& kept = t.layer[shape];
       if (kept.total() == Volume{}) continue;  // the stage has no such layer
-      const ProductInputs of = product_inputs(in, kept_tensors(in, experts), experts);
-      const ProductInputs of_all = product_inputs(in, all_tensors(in, experts), experts);
+      const ProductInputs of = product_inputs(in, kept_tensors(in, shape), shape);
+      const ProductInputs of_all = product_inputs(in, all_tensors(in, shape), shape);
       const double w = t.weight_bytes;
-      CAPTURE(i, experts);
+      CAPTURE(i, shape.has_experts());
       CHECK(w * of.norms <= kept.norms.value());
       CHECK(w * of.latent <= kept.latent.value());
       CHECK(w * of.mlp <= kept.mlp.value());
@@ -155,7 +159,7 @@ TEST_CASE(
   const auto cast = [&](RecomputeModules modules) {
     in.options.recompute = Recompute::selective;
     in.options.recompute_modules = std::move(modules);
-    return terms(in).layer.cast.value();
+    return terms(in).layer[mlp_layer].cast.value();
   };
   using enum RecomputeModule;
   CHECK(cast({layernorm}) == Approx(activated));
@@ -164,10 +168,10 @@ TEST_CASE(
   CHECK(cast({core_attn}) == Approx(norms + activated));
   CHECK(cast({layernorm, mlp}) == 0);
   in.options.recompute = Recompute::full;
-  CHECK(terms(in).layer.cast == Volume{});
+  CHECK(terms(in).layer[mlp_layer].cast == Volume{});
   StepInputs of_bf16 = step_in("bf16", small_model(), layout(1, 1, 1));
   of_bf16.options.recompute = Recompute::full;
-  CHECK(terms(in).layer.total() == terms(of_bf16).layer.total());
+  CHECK(terms(in).layer[mlp_layer].total() == terms(of_bf16).layer[mlp_layer].total());
 }
 
 TEST_CASE("no step in fp8 needs more than in bf16, or than with its inputs kept as they were") {
@@ -183,8 +187,8 @@ TEST_CASE("no step in fp8 needs more than in bf16, or than with its inputs kept 
     const int stage = dice(l.pp);
     const auto total = [&](const StepInputs& of) {
       const MemoryTerms t = memory_terms(of, stage);
-      CHECK(t.layer.total() >= Volume{});
-      CHECK(t.expert_layer.total() >= Volume{});
+      CHECK(t.layer[mlp_layer].total() >= Volume{});
+      CHECK(t.layer[expert_layer].total() >= Volume{});
       return t.activations().value();
     };
     StepInputs as_they_were = in, of_bf16 = in;
@@ -208,8 +212,8 @@ TEST_CASE(
     as_they_were.options.save_original_input = true;
     CAPTURE(to_string(schedule));
     const MemoryTerms narrow = terms(in), wide = terms(as_they_were);
-    CHECK(narrow.layer.weights == wide.layer.weights - narrow.layer.cast);
-    CHECK(narrow.layer.cast > Volume{});
+    CHECK(narrow.layer[mlp_layer].weights == wide.layer[mlp_layer].weights - narrow.layer[mlp_layer].cast);
+    CHECK(narrow.layer[mlp_layer].cast > Volume{});
     CHECK(forecast_on_two(in).step <= forecast_on_two(as_they_were).step);
   }
 }

@@ -5,6 +5,7 @@
 
 #include "collcast/workload/search.hpp"
 #include "inputs.hpp"
+#include "workload/kept.hpp"
 
 using namespace collcast;
 using namespace collcast::test;
@@ -201,13 +202,13 @@ TEST_CASE("the terms of memory name what each part of the kept activations is") 
   // w T (2a + 2k) d / t, MLP 3 w T f / t, flash 4 a T / t; t = 2, two of the four stages' micro-batches in flight.
   const StepInputs in = inputs(small_model(), layout(2, 4, 1), 512, 8);
   const MemoryTerms terms = memory_terms(in, 2);
-  CHECK(terms.layer.norms.value() == 1024. * 1024 * 8);
-  CHECK(terms.layer.projections.value() == 2. * 1024 * 48 * 64 / 2);
-  CHECK(terms.layer.mlp.value() == 3 * 2. * 1024 * 4096 / 2);
-  CHECK(terms.layer.core.value() == 4. * 16 * 1024 / 2);
+  CHECK(terms.layer[mlp_layer].norms.value() == 1024. * 1024 * 8);
+  CHECK(terms.layer[mlp_layer].projections.value() == 2. * 1024 * 48 * 64 / 2);
+  CHECK(terms.layer[mlp_layer].mlp.value() == 3 * 2. * 1024 * 4096 / 2);
+  CHECK(terms.layer[mlp_layer].core.value() == 4. * 16 * 1024 / 2);
   CHECK(terms.in_flight == 2);
   // 8 layers on 4 stages.
-  CHECK(terms.activations().value() == 2 * 2 * terms.layer.total().value());
+  CHECK(terms.activations().value() == 2 * 2 * terms.layer[mlp_layer].total().value());
 }
 
 TEST_CASE("what a step can be counted to need is its peak") {

@@ -60,9 +60,9 @@ TEST_CASE("a backward has the layer that has come back beside the others, as soo
   StepInputs in = offloading(1, 1, 3);
   in.options.embedding_and_logits = false;  // no loss
   const MemoryTerms terms = memory_terms(in, 0);
-  CHECK(terms.buffers_of_backward() == terms.layer.total());
+  CHECK(terms.buffers_of_backward() == terms.layer[mlp_layer].total());
   CHECK(memory_terms(offloading(1, 1, 3), 0).buffers_of_backward() ==
-        std::max(terms.layer.total(), memory_terms(offloading(1, 1, 0), 0).loss()));
+        std::max(terms.layer[mlp_layer].total(), memory_terms(offloading(1, 1, 0), 0).loss()));
 }
 
 TEST_CASE("GPipe's micro-batches are all on the host, each with its layers") {

@@ -145,7 +145,7 @@ TEST_CASE("without fused accumulation each parameter's gradient is read, its sum
   in.options.fuse_accumulation = false;
   const StepResult apart = forecast_on_two(in);
   // 16-bit gradients into sums of 32 bit: 2 + 4 + 4 bytes for each parameter of the layer on this rank, at 1 TB/s.
-  const double parameters = parameter_terms(in, 0).layer.total();
+  const double parameters = parameter_terms(in, 0).layer[mlp_layer].total();
   CHECK(named(apart.operations.backward, "gradient accumulation").time.count() == Approx(10 * parameters / 1e12));
   // The product of weights writes 2 bytes where it read and wrote 4; it is bound by computing either way.
   CHECK((apart.layer.backward - fused.layer.backward).count() == Approx(10 * parameters / 1e12));

@@ -130,16 +130,17 @@ TEST_CASE("with more TP ranks than KV heads each rank has a copy of one; the mod
   // Llama-3 70B has 8 KV heads of 128. On 16 ranks a rank has 4 query heads and 1 KV head: (4 + 2) x 128 x 8192 for
   // QKV, 4 x 128 x 8192 for the projection, 3 x 8192 x 28672/16 for the MLP; two norms.
   const TransformerConfig m = llama_70b(16);
-  const RankParameters rank = layer_parameters(m, 16);
+  const RankParameters rank = layer_parameters(m, {.tp = 16});
   CHECK(rank.sharded == 6. * 128 * 8192 + 4. * 128 * 8192 + 3. * 8192 * 28672 / 16);
   CHECK(rank.replicated == 2. * 8192);
   // Beyond the split of the whole: half of a K and a V head of 128 x 8192.
-  CHECK(rank.sharded - layer_parameters(m, 1).sharded / 16 == 2 * 0.5 * 128 * 8192);
+  CHECK(rank.sharded - layer_parameters(m, {.tp = 1}).sharded / 16 == 2 * 0.5 * 128 * 8192);
   // An MQA model has its one head on every rank.
   TransformerConfig mqa = m;
   mqa.kv_heads = 1;
   CHECK(kv_heads_per_rank(mqa, 8) == 1);
-  CHECK(layer_parameters(mqa, 8).sharded - layer_parameters(mqa, 1).sharded / 8 == 2 * 7. / 8 * 128 * 8192);
+  CHECK(layer_parameters(mqa, {.tp = 8}).sharded - layer_parameters(mqa, {.tp = 1}).sharded / 8 ==
+        2 * 7. / 8 * 128 * 8192);
 }
 
 TEST_CASE("copies of KV heads are FLOPs of the hardware, not of the model") {

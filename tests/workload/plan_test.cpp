@@ -122,7 +122,7 @@ TEST_CASE("exposed gradients: the last bucket, or what the backward pass has no 
   StepInputs in = inputs(small_model(), layout(8, 1, 2), 1024, 2);
   in.options.embedding_and_logits = false;
   in.options.optimizer = false;
-  const double gradients = 4 * 8 * layer_parameters(in.model, 8).total();
+  const double gradients = 4 * 8 * layer_parameters(in.model, {.tp = 8}).total();
   // One bucket per layer: each is exchanged while the next layer's backward runs.
   in.options.bucket = Bytes(static_cast<std::int64_t>(gradients / 8));
   const auto exposed = [&] { return estimate_step(planned_on(in, fabric)).breakdown.dp_exposed.count(); };

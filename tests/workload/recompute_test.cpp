@@ -7,6 +7,7 @@
 #include "../support/dice.hpp"
 #include "collcast/workload/search.hpp"
 #include "inputs.hpp"
+#include "workload/kept.hpp"
 #include "workload/memory.hpp"
 #include "workload/share.hpp"
 
@@ -76,7 +77,7 @@ Seconds total(const std::vector<Operation>& operations) {
   return sum;
 }
 
-double kept(const StepInputs& in, bool experts = false) { return layer_activations(in, experts).value(); }
+double kept(const StepInputs& in, LayerShape shape = {}) { return layer_activations(in, shape).value(); }
 
 }  // namespace
 
@@ -138,12 +139,12 @@ TEST_CASE("what is computed once more is not kept") {
   // 16 / 2 heads of 64 elements of queries, keys and values each.
   CHECK(kept(without(mla)) - kept(mla) == 3 * w * t * 8 * 64);
   StepInputs moe = step(with_experts(), {Module::moe_act});
-  CHECK(kept(without(moe), true) - kept(moe, true) == w * Share(moe).taken * Share(moe).expert);
+  CHECK(kept(without(moe), expert_layer) - kept(moe, expert_layer) == w * Share(moe).taken * Share(moe).expert);
   moe.options.recompute_modules = {Module::moe};
   // All but norms, projections and the core.
   StepInputs dense = step(small_model(), {Module::mlp});
   dense.layout.sequence_parallel = true;
-  CHECK(kept(moe, true) == kept(dense));
+  CHECK(kept(moe, expert_layer) == kept(dense));
 }
 
 TEST_CASE("more modules never keep more, nor take less time") {
@@ -156,7 +157,7 @@ TEST_CASE("more modules never keep more, nor take less time") {
       if (std::ranges::find(few, module) == few.end()) more.push_back(module);
     const StepInputs a = step(m, few), b = step(m, more);
     CHECK(kept(a) >= kept(b));
-    CHECK(kept(a, m.experts.count > 0) >= kept(b, m.experts.count > 0));
+    CHECK(kept(a, layer_shape(m, m.layers - 1)) >= kept(b, layer_shape(m, m.layers - 1)));
     CHECK(kept(b) > 0);
     const StepResult of_a = forecast_on_two(a), of_b = forecast_on_two(b);
     CHECK(of_a.step <= of_b.step);
@@ -265,8 +266,8 @@ TEST_CASE("a share of the layers is spread over the model, and is recomputed, ke
   CHECK(half.step.count() == Approx((full.step + none.step).count() / 2));
   CHECK(flop_terms(in).recomputed == Approx(of_full.recomputed / 2));
   const MemoryTerms terms = memory_terms(in, 0);
-  CHECK(terms.of_chunk.front().layers == 8);
-  CHECK(terms.of_chunk.front().whole_layers == 4);
+  CHECK(terms.of_chunk.front().layers[mlp_layer] == 8);
+  CHECK(terms.of_chunk.front().whole_layers[mlp_layer] == 4);
   CHECK(terms.activations().value() - terms.final_norm.value() ==
         Approx(4 * (layer_activations(in) + layer_working_set(in)).value()));
 }

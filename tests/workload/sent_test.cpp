@@ -204,7 +204,7 @@ TEST_CASE("gradients reduced in bf16 are half the bytes, and cast both ways") {
   // ZeRO-3 casts what it reduces after every micro-batch, and back only its share.
   in.options.zero = 3;
   const StepResult sharded = forecast_on_two(in);
-  const double layer = layer_parameters(in.model, 1).total();
+  const double layer = layer_parameters(in.model, {.tp = 1}).total();
   CHECK(time_of(sharded.operations.backward, "gradient casts").count() == Approx(6 * (1 + 1.0 / 8) * layer / 1e12));
   CHECK(bytes_of(sharded, "dp reduce_scatter") == Approx(2 * 2 * parameters));
   // Their sum, with no_sync, once.

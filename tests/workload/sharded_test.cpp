@@ -212,7 +212,8 @@ TEST_CASE("a state that is split is 1/D on each rank; more replicas never need m
 TEST_CASE("ZeRO-3 holds two units whole, without overlap one") {
   StepInputs in = sharded(3, 8);
   // The head, 1024 x 32001 parameters, beside a layer: weights in 2 bytes, gradients in 4.
-  const double head = 1024.0 * 32001, layer = layer_parameters(in.model, 1).total(), logits = 2048.0 * 32000 * 6;
+  const double head = 1024.0 * 32001, layer = layer_parameters(in.model, {.tp = 1}).total(),
+               logits = 2048.0 * 32000 * 6;
   CHECK(static_cast<double>(stage_memory(in, 0, 8).buffers.value()) == Approx(logits + 6 * (head + layer)));
   in.options.overlap_dp = false;
   CHECK(static_cast<double>(stage_memory(in, 0, 8).buffers.value()) == Approx(logits + 6 * head));

@@ -212,7 +212,7 @@ TEST_CASE("attention and MLP beside each other have one norm or two, and one sum
 }
 
 TEST_CASE("norms beside each other have one input to keep") {
-  const auto norms = [](int n) { return memory_terms(beside(n, true, 1), 0).layer.norms.value(); };
+  const auto norms = [](int n) { return memory_terms(beside(n, true, 1), 0).layer[mlp_layer].norms.value(); };
   // 2 sequences of 512 tokens of 1024 elements in 2 bytes: in and out of two norms; of one; one input, two outputs.
   const double tensor = 2. * 512 * 1024 * 2;
   CHECK(norms(0) == 4 * tensor);

@@ -164,7 +164,7 @@ TEST_CASE("H1 holds p - i micro-batches and the inputs of i, H2 twice as many") 
   StepInputs gpt = inputs(gpt_22b(), layout(1, 4, 1), 2048, 32);
   gpt.layout.schedule = h1;
   const double sbh = 2048.0 * 2 * 6144;
-  CHECK(memory_terms(gpt, 0).layer.weights.value() == Approx(32 * sbh));
+  CHECK(memory_terms(gpt, 0).layer[mlp_layer].weights.value() == Approx(32 * sbh));
 }
 
 TEST_CASE("zero bubble with full recomputation: at the end of a backward nothing of its layer counts twice") {
@@ -201,7 +201,7 @@ TEST_CASE("zero bubble with full recomputation: of a layer what waits and what c
           for (const int stage : {0, 1}) {
             CAPTURE(tp, rank, to_string(schedule), stage);
             const MemoryTerms terms = memory_terms(in, stage);
-            const Volume waits = (model.experts.count > 0 ? terms.expert_layer : terms.layer).weights;
+            const Volume waits = terms.layer[model.experts.count > 0 ? expert_layer : mlp_layer].weights;
             const Volume all = waits + terms.recomputed_beside_weights;
             CHECK(terms.recomputed_beside_weights < terms.recomputed);
             CHECK(all >= terms.recomputed);

@@ -14,6 +14,7 @@
 #include "inputs.hpp"
 #include "timelines.hpp"
 #include "workload/estimate_step.hpp"
+#include "workload/kept.hpp"
 #include "workload/memory.hpp"
 #include "workload/parameters.hpp"
 #include "workload/timeline.hpp"
@@ -104,7 +105,7 @@ TEST_CASE("a stage never holds more than 2p chunks of a micro-batch, those that 
       for (const Turn& t : zero_bubble_v_order(4, i, 100)) {
         held += t.weights ? 0 : t.backward ? -1 : 1;
         waiting += t.weights ? -1 : t.backward ? 1 : 0;
-        most = std::max(most, terms.layer.total() * held + terms.layer.weights * waiting);
+        most = std::max(most, terms.layer[mlp_layer].total() * held + terms.layer[mlp_layer].weights * waiting);
       }
       if (i > 0) CHECK(terms.activations().value() == Approx(most.value()));
     }
@@ -296,7 +297,7 @@ TEST_CASE("a chunk counts with its own layers in what a stage holds") {
       for (const StageLayer& l : layers_of_stage(in, stage)) ++of[static_cast<std::size_t>(l.chunk)];
       double held = 0, most = 0;
       for (const Turn& t : stage_order(v, 4, stage, 12, 2)) {
-        const double kept = terms.layer.total().value(), later = terms.layer.weights.value();
+        const double kept = terms.layer[mlp_layer].total().value(), later = terms.layer[mlp_layer].weights.value();
         held += of[static_cast<std::size_t>(t.chunk)] * (t.weights ? -later : t.backward ? later - kept : kept);
         most = std::max(most, held);
       }

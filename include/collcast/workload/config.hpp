@@ -2,6 +2,8 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
+#include <cmath>
 #include <map>
 #include <memory>
 #include <optional>
@@ -110,6 +112,45 @@ struct TransformerConfig {
   int key_dim() const { return latent.kv_rank > 0 ? latent.nope + latent.rope : head_dim; }
   int value_dim() const { return latent.kv_rank > 0 ? latent.value : head_dim; }
 };
+/// What of a layer brings tokens together.
+enum class Mixer { attention, linear_attention };
+/// What of it takes each token by itself.
+enum class FeedForward { experts, mlp };
+/// What a layer is made of, whatever its window or its precision.
+struct LayerShape {
+  Mixer mixer = Mixer::attention;
+  FeedForward feed_forward = FeedForward::mlp;
+  bool attends() const { return mixer == Mixer::attention; }
+  bool is_linear() const { return mixer == Mixer::linear_attention; }
+  bool has_experts() const { return feed_forward == FeedForward::experts; }
+  bool has_mlp() const { return feed_forward == FeedForward::mlp; }
+  friend bool operator==(const LayerShape&, const LayerShape&) = default;
+};
+inline constexpr LayerShape mlp_layer{};
+inline constexpr LayerShape expert_layer{Mixer::attention, FeedForward::experts};
+/// All that there can be, attention before linear attention, experts before an MLP.
+inline constexpr std::array layer_shapes{expert_layer, mlp_layer,
+                                         LayerShape{Mixer::linear_attention, FeedForward::experts},
+                                         LayerShape{Mixer::linear_attention, FeedForward::mlp}};
+/// One for each shape.
+template <class T>
+class PerShape {
+ public:
+  T& operator[](LayerShape shape) { return all_[place(shape)]; }
+  const T& operator[](LayerShape shape) const { return all_[place(shape)]; }
+  friend bool operator==(const PerShape&, const PerShape&) = default;
+
+ private:
+  static constexpr std::size_t place(LayerShape s) {
+    return 2 * static_cast<std::size_t>(s.mixer) + static_cast<std::size_t>(s.feed_forward);
+  }
+  std::array<T, layer_shapes.size()> all_{};
+};
+/// Of a layer, from 0.
+LayerShape layer_shape(const TransformerConfig&, int layer);
+/// Layers that have it, and the shapes that some layer has.
+double layers_of_shape(const TransformerConfig&, LayerShape);
+std::vector<LayerShape> shapes_of(const TransformerConfig&);
 /// Whether a layer (from 0) has experts instead of an MLP.
 bool has_experts(const TransformerConfig&, int layer);
 /// Layers that have them.
@@ -301,7 +342,7 @@ struct Serving {
 
  private:
   int mean_of(int all, int least) const {
-    return std::max(least, static_cast<int>((1 + load->range_ratio) / 2 * all + 0.5));
+    return std::max(least, static_cast<int>(std::lround((1 + load->range_ratio) / 2 * all)));
   }
 };
 

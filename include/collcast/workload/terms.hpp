@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "collcast/base/quantity.hpp"
+#include "collcast/workload/config.hpp"
 #include "collcast/workload/own_schedule.hpp"
 
 namespace collcast {
@@ -35,43 +36,55 @@ struct AdapterParameters {  ///< of the low-rank adapters of one layer on one ra
   double total() const { return sharded + replicated + experts; }
 };
 struct ParameterTerms {                  ///< held by one rank of a stage
-  double layers = 0, expert_layers = 0;  ///< of the stage, with an MLP and with experts
-  LayerParameters layer, expert_layer;
-  double linear_layers = 0;       ///< of all these, with linear attention
-  LayerParameters linear_more{};  ///< so many more each has than one that attends, or fewer: negative
-  double linear_attention = 0;    ///< and its linear attention alone: 1/TP of the layer's
-  AdapterParameters layer_adapters, expert_layer_adapters;  ///< beside each
-  double embedding = 0, output = 0;                         ///< 1/TP of the padded vocabulary; first and last stage
-  double positions = 0, final_norm = 0;                     ///< the same on every TP rank
-  bool frozen = false;                                      ///< adapters alone are trained
-  double all_layers() const { return layers + expert_layers; }
+  PerShape<double> layers;               ///< of the stage
+  PerShape<LayerParameters> layer;       ///< of each, where the stage has any
+  PerShape<AdapterParameters> adapters;  ///< beside each
+  double embedding = 0, output = 0;      ///< 1/TP of the padded vocabulary; first and last stage
+  double positions = 0, final_norm = 0;  ///< the same on every TP rank
+  bool frozen = false;                   ///< adapters alone are trained
+  /// Of the layers of the stage: `of` gives that of one of a shape.
+  template <class Of>
+  double sum(Of of) const {
+    double all = 0;
+    for (const LayerShape shape : layer_shapes)
+      if (layers[shape] > 0) all += layers[shape] * of(shape);
+    return all;
+  }
+  double all_layers() const {
+    return sum([](LayerShape) { return 1; });
+  }
+  double expert_layers() const {
+    return sum([](LayerShape s) { return s.has_experts() ? 1 : 0; });
+  }
   double sharded() const {
-    return layers * (layer.sharded() + layer_adapters.sharded) +
-           expert_layers * (expert_layer.sharded() + expert_layer_adapters.sharded) +
-           linear_layers * linear_more.sharded() + embedding + output;
+    return sum([&](LayerShape s) { return layer[s].sharded() + adapters[s].sharded; }) + embedding + output;
   }
   double replicated() const {
-    return layers * (layer.replicated() + layer_adapters.replicated) +
-           expert_layers * (expert_layer.replicated() + expert_layer_adapters.replicated) +
-           linear_layers * linear_more.replicated() + positions + final_norm;
+    return sum([&](LayerShape s) { return layer[s].replicated() + adapters[s].replicated; }) + positions + final_norm;
   }
-  double experts() const { return expert_layers * (expert_layer.experts + expert_layer_adapters.experts); }
+  double experts() const {
+    return sum([&](LayerShape s) { return layer[s].experts + adapters[s].experts; });
+  }
   double total() const { return sharded() + replicated() + experts(); }
   /// Of the layers, without adapters.
   double of_layers() const {
-    return layers * layer.total() + expert_layers * expert_layer.total() + linear_layers * linear_more.total();
+    return sum([&](LayerShape s) { return layer[s].total(); });
   }
   /// Of the embedding and the head.
   double ends() const { return embedding + output + positions + final_norm; }
   double trained_ends() const { return frozen ? 0 : ends(); }
-  double adapters() const { return layers * layer_adapters.total() + expert_layers * expert_layer_adapters.total(); }
+  double of_adapters() const {
+    return sum([&](LayerShape s) { return adapters[s].total(); });
+  }
   /// That have gradients and an optimizer, and of these the experts'.
-  double trained() const { return frozen ? adapters() : total(); }
+  double trained() const { return frozen ? of_adapters() : total(); }
+  double trained_experts() const {
+    return frozen ? sum([&](LayerShape s) { return adapters[s].experts; }) : experts();
+  }
   /// Matrices of the layers, which can be kept in fewer bits where they are frozen; without the router's.
   double base_matrices() const {
-    return layers * layer.matrices() + expert_layers * expert_layer.matrices() + linear_layers * linear_more.matrices();
+    return sum([&](LayerShape s) { return layer[s].matrices(); });
   }
-  double trained_experts() const { return frozen ? expert_layers * expert_layer_adapters.experts : experts(); }
 };
 ParameterTerms parameter_terms(const StepInputs&, int stage);
 /// Of the low-rank adapters of the whole model, replicas not counted.
@@ -90,8 +103,8 @@ struct KeptTensors {  ///< of one layer, which of its parts are kept until the b
   bool experts_activated = true;  ///< the same of the experts
 };
 /// Of a layer of which all is kept, and as TrainingOptions::recompute_modules says.
-KeptTensors all_tensors(const StepInputs&, bool with_experts);
-KeptTensors kept_tensors(const StepInputs&, bool with_experts);
+KeptTensors all_tensors(const StepInputs&, LayerShape);
+KeptTensors kept_tensors(const StepInputs&, LayerShape);
 
 /// Elements that products alone read of what a layer keeps for the gradients of their weights; fp8 and fp4 keep these
 /// as the products read them.
@@ -103,7 +116,7 @@ struct ProductInputs {
   double experts = 0;  ///< what their activation function gives
   double total() const { return norms + latent + mlp + rows + experts; }
 };
-ProductInputs product_inputs(const StepInputs&, const KeptTensors&, bool with_experts);
+ProductInputs product_inputs(const StepInputs&, const KeptTensors&, LayerShape);
 
 struct ActivationTerms {  ///< of one layer and micro-batch
   Volume norms{}, projections{}, mlp{}, core{};
@@ -119,10 +132,6 @@ struct ActivationTerms {  ///< of one layer and micro-batch
     return norms + projections + latent + indexer + mlp + experts + core + input + adapters - cast;
   }
 };
-struct LinearActivations {  ///< of one layer and micro-batch: negative where linear attention keeps less than attention
-  Volume kept{};            ///< until the backward
-  Volume weights{};         ///< zero bubble: from the backward to the weight gradients
-};
 struct MemoryTerms {  ///< of one rank of a stage
   int stage = 0;
   ParameterTerms parameters;
@@ -131,21 +140,19 @@ struct MemoryTerms {  ///< of one rank of a stage
   double base_bytes = 0;     ///< per parameter of the layers' matrices: fewer where they are kept quantised
   int weight_shares = 1, gradient_shares = 1, optimizer_shares = 1;  ///< ranks that each is split over with ZeRO
   int zero = 0;
-  double apart = 0;                                  ///< of the parameters those of experts that go their own way,
-  double trained_apart = 0;                          ///< of these what is trained,
-  int expert_shares = 1;                             ///< and both are split over so many ranks
-  double tokens = 0, rows = 0;                       ///< of a micro-batch: T, and T' of norms and residuals
-  ActivationTerms layer, expert_layer;               ///< kept
-  ActivationTerms whole_layer, whole_expert_layer;   ///< of layers that are left out of recomputation
-  LinearActivations linear_more, whole_linear_more;  ///< so much more layers with linear attention keep than others
-  Volume embedding_mask{}, final_norm{};             ///< kept besides by the end stages, per micro-batch
-  int chunks = 1;                                    ///< of the stage's layers; interleaved, V
+  double apart = 0;                       ///< of the parameters those of experts that go their own way,
+  double trained_apart = 0;               ///< of these what is trained,
+  int expert_shares = 1;                  ///< and both are split over so many ranks
+  double tokens = 0, rows = 0;            ///< of a micro-batch: T, and T' of norms and residuals
+  PerShape<ActivationTerms> layer;        ///< kept
+  PerShape<ActivationTerms> whole_layer;  ///< of layers that are left out of recomputation
+  Volume embedding_mask{}, final_norm{};  ///< kept besides by the end stages, per micro-batch
+  int chunks = 1;                         ///< of the stage's layers; interleaved, V
   /// A chunk of the stage: its layers, and how many forwards of it are held, and wait for their weight gradients.
   struct Chunk {
-    double layers = 0, expert_layers = 0;
-    double whole_layers = 0, whole_expert_layers = 0;          ///< of these, left out of recomputation
-    double offloaded_layers = 0, offloaded_expert_layers = 0;  ///< of these, with activations in the host's memory
-    double linear_layers = 0, whole_linear_layers = 0;         ///< of all with linear attention, of these left out
+    PerShape<double> layers;
+    PerShape<double> whole_layers;      ///< of these, left out of recomputation
+    PerShape<double> offloaded_layers;  ///< of these, with activations in the host's memory
     int in_flight = 0, waiting = 0;
   };
   std::vector<Chunk> of_chunk;
@@ -181,32 +188,34 @@ struct MemoryTerms {  ///< of one rank of a stage
   double trained(double each, int shares, bool split) const {
     return each * (parameters.trained() - trained_apart) / shares + each * trained_apart / (split ? expert_shares : 1);
   }
-  /// Of layers with linear attention so much more than if they attended to keys, or less: part of activations().
-  Volume linear_activations() const {
+  /// Of the layers of a chunk: what a forward of them leaves until its backward, and of that until its weight
+  /// gradients.
+  Volume kept(const Chunk& c) const {
     Volume sum;
-    for (const Chunk& c : of_chunk)
-      sum += linear_more.kept * ((c.linear_layers - c.whole_linear_layers) * c.in_flight) +
-             whole_linear_more.kept * (c.whole_linear_layers * c.in_flight) +
-             linear_more.weights * (c.linear_layers * c.waiting);
+    for (const LayerShape s : layer_shapes)
+      sum += layer[s].total() * (c.layers[s] - c.whole_layers[s]) + whole_layer[s].total() * c.whole_layers[s];
+    return sum;
+  }
+  Volume kept_for_weights(const Chunk& c) const {
+    Volume sum;
+    for (const LayerShape s : layer_shapes) sum += layer[s].weights * c.layers[s];
+    return sum;
+  }
+  Volume kept_on_host(const Chunk& c) const {
+    Volume sum;
+    for (const LayerShape s : layer_shapes) sum += layer[s].total() * c.offloaded_layers[s];
     return sum;
   }
   Volume activations() const {
     Volume sum = embedding_mask * first_in_flight + final_norm * last_in_flight + head_weights * last_waiting +
                  probabilities * std::max(last_in_flight - 1, 0);
-    for (const Chunk& c : of_chunk)
-      sum +=
-          layer.total() * ((c.layers - c.whole_layers - c.offloaded_layers) * c.in_flight) +
-          layer.weights * (c.layers * c.waiting) +
-          expert_layer.total() * ((c.expert_layers - c.whole_expert_layers - c.offloaded_expert_layers) * c.in_flight) +
-          expert_layer.weights * (c.expert_layers * c.waiting) + whole_layer.total() * (c.whole_layers * c.in_flight) +
-          whole_expert_layer.total() * (c.whole_expert_layers * c.in_flight);
-    return sum + linear_activations();
+    for (const Chunk& c : of_chunk) sum += (kept(c) - kept_on_host(c)) * c.in_flight + kept_for_weights(c) * c.waiting;
+    return sum;
   }
   /// Activations in the host's memory.
   Volume on_host() const {
     Volume sum;
-    for (const Chunk& c : of_chunk)
-      sum += (layer.total() * c.offloaded_layers + expert_layer.total() * c.offloaded_expert_layers) * c.in_flight;
+    for (const Chunk& c : of_chunk) sum += kept_on_host(c) * c.in_flight;
     return sum;
   }
   /// Of the micro-batch at the loss, where a forward of the model's last chunk is held.

@@ -121,12 +121,21 @@ class Reading {
  private:
   /// Parameters of one matrix of each shape; of the experts one stands for all.
   double shapes() const {
-    const StepInputs& in = out_.inputs;
+    StepInputs in = out_.inputs;
+    in.layout.pp = in.layout.vpp = 1;
+    in.layout.schedule = PipelineSchedule::one_f_one_b;
     const ParameterTerms p = parameter_terms(in, 0);
-    double sum = p.layer.attention + p.layer.latent + p.layer.indexer + p.linear_attention;
-    if (expert_layers(in.model) < in.model.layers) sum += p.layer.mlp;
-    if (in.model.experts.count > 0)
-      sum += p.expert_layer.mlp + p.expert_layer.experts * in.layout.ep / in.model.experts.count;
+    std::map<Mixer, double> mixers;
+    std::map<FeedForward, double> feed_forwards;
+    for (const LayerShape shape : shapes_of(in.model)) {
+      const LayerParameters& layer = p.layer[shape];
+      mixers[shape.mixer] = layer.attention + layer.latent + layer.indexer;
+      feed_forwards[shape.feed_forward] =
+          layer.mlp + (shape.has_experts() ? layer.experts * in.layout.ep / in.model.experts.count : 0);
+    }
+    double sum = 0;
+    for (const auto& [mixer, size] : mixers) sum += size;
+    for (const auto& [feed_forward, size] : feed_forwards) sum += size;
     return sum;
   }
 

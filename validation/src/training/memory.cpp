@@ -112,7 +112,7 @@ double of_torchtitan(const StepInputs& in, const MemoryTerms& terms) {
 double of_nanotron(const StepInputs& in, const MemoryTerms& terms) {
   const double width = terms.weight_bytes * terms.tokens * in.model.ffn / in.layout.tp;
   const bool kept = in.model.gated_mlp && in.options.recompute != Recompute::full;
-  return (kept ? width * terms.parameters.layers / terms.chunks * terms.in_flight : 0) +
+  return (kept ? width * terms.parameters.all_layers() / terms.chunks * terms.in_flight : 0) +
          (std::max(terms.loss() + terms.probabilities, terms.brought_back()) - terms.loss_or_recomputed()).value();
 }
 

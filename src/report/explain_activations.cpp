@@ -1,0 +1,184 @@
+// What one layer keeps of a micro-batch, taken apart: of the first shape that the fullest stage has, and the sums of
+// others. The figures are MemoryTerms; only the texts are made here.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "collcast/base/units.hpp"
+#include "report/explain.hpp"
+#include "report/wording.hpp"
+
+namespace collcast {
+
+namespace {
+
+constexpr const char* korthikanti = "Korthikanti et al. 2022, generalised to GQA and gated MLPs";
+
+/// b s, over CP, and that over TP with sequence parallelism.
+std::string over_cp(const StepInputs& in) {
+  return in.layout.cp > 1 ? fmt::format(" / {}", in.layout.cp) : std::string();
+}
+std::string tokens(const StepInputs& in) {
+  return fmt::format("{} x {}{}", in.batch.micro_batch, in.batch.sequence, over_cp(in));
+}
+std::string rows(const StepInputs& in) {
+  return in.layout.sequence_parallel ? fmt::format("{} / {}", tokens(in), in.layout.tp) : tokens(in);
+}
+
+/// "2 T' h + T f / TP": of a layer what products keep as they read it.
+std::string cast_formula(const StepInputs& in, const KeptTensors& kept, LayerShape shape) {
+  const ProductInputs of = product_inputs(in, kept, shape);
+  std::vector<std::string> parts;
+  if (of.norms > 0) parts.push_back(kept.read_once == 1 ? "T' h" : fmt::format("{} T' h", kept.read_once));
+  if (of.latent > 0) parts.push_back(in.model.latent.q_rank > 0 ? "T' (rq + rkv)" : "T rkv");
+  if (of.mlp > 0) parts.push_back(shape.has_experts() ? "T fs / TP" : "T f / TP");
+  const std::string of_row = fmt::format("{}{}{}", of.rows > 0 ? "h" : "", of.rows > 0 && of.experts > 0 ? " + " : "",
+                                         of.experts > 0 ? "fe / expert TP" : "");
+  if (!of_row.empty()) parts.push_back(fmt::format("T' K expert TP load ({})", of_row));
+  return fmt::format("{}", fmt::join(parts, " + "));
+}
+
+/// What a layer keeps of linear attention, or has of it while it is computed once more.
+void add_linear_attention(Section& out, const StepInputs& in, const MemoryTerms& terms, const ActivationTerms& a,
+                          const char* while_recomputed) {
+  const LinearAttention& l = in.model.linear;
+  out.terms.push_back(
+      {"linear attention", "w T (6 ak dk + 5 av dv + (C + 2) av) / TP",
+       fmt::format("{} x {} x (6 x {} x {} + 5 x {} x {} + 66 x {}) / {}", exact(terms.weight_bytes), tokens(in),
+                   l.key_heads, l.key_dim, l.value_heads, l.value_dim, l.value_heads, in.layout.tp),
+       a.projections.value(), "B",
+       fmt::format("in chunks of C = 64 tokens: what its projection, its convolution and its norms give, "
+                   "and the rule{}",
+                   while_recomputed)});
+}
+
+/// A layer of another shape than the one that is taken apart.
+void add_other_shape(Section& out, const StepInputs& in, const MemoryTerms& terms, LayerShape shape, LayerShape shown) {
+  const ActivationTerms& a = terms.layer[shape];
+  const std::string name = std::string("of ") + layer_text(shape);
+  if (shape == mlp_layer) {
+    out.terms.push_back({name, {}, {}, a.total().value(), "B", "the same with its MLP in the place of the experts"});
+    return;
+  }
+  if (shape.is_linear() && !shown.is_linear() && a.input == Volume{}) add_linear_attention(out, in, terms, a, "");
+  std::string parts;
+  for (const Volume part : {a.norms, a.projections, a.mlp, a.experts, a.core, a.input})
+    if (part > Volume{}) parts += (parts.empty() ? "" : " + ") + format_bytes(part);
+  if (a.cast > Volume{}) parts += " - " + format_bytes(a.cast);
+  out.terms.push_back({name, "sum of its parts", parts, a.total().value(), "B", ""});
+}
+
+}  // namespace
+
+Section activations_section(const StepInputs& in, const MemoryTerms& terms) {
+  const TransformerConfig& m = in.model;
+  const std::string w = exact(terms.weight_bytes);
+  const int tp = in.layout.tp;
+  const std::vector<LayerShape> shapes = shapes_of_stage(terms.parameters);
+  const LayerShape shape = shapes.empty() ? mlp_layer : shapes.front();
+  const bool dropout = m.dropout > 0, experts = shape.has_experts();
+  const ActivationTerms& a = terms.layer[shape];
+  Section out;
+  out.title = "activations kept of one layer and micro-batch";
+  out.text.push_back(
+      {fmt::format("w = {} bytes per element ({}); T = b s{} = {} tokens; T' = {}{}", w, in.options.precision,
+                   in.layout.cp > 1 ? " / CP" : "", exact(terms.tokens), exact(terms.rows),
+                   in.layout.sequence_parallel ? ", T/TP with sequence parallelism" : ""),
+       Paragraph::Tone::plain});
+  const auto add = [&](std::string name, std::string formula, std::string numbers, Volume value, std::string source) {
+    if (value > Volume{})
+      out.terms.push_back({std::move(name), std::move(formula), std::move(numbers), value.value(), "B", source});
+  };
+  const KeptTensors kept = kept_tensors(in, shape);
+  const int norms = m.parallel_mlp.norms, tensors = kept.norms;
+  std::string of_norms = norms == 0   ? "input and output of both norms"
+                         : norms == 1 ? "input and output of the one norm"
+                                      : "the one input of both norms, and their outputs";
+  if (terms.parameters.frozen) of_norms = "inputs of the norms, and of adapters what they read";
+  if (tensors < all_tensors(in, shape).norms) of_norms += ", but for what is computed once more";
+  add("norms and residuals", dropout ? fmt::format("T' h ({} w + 2)", tensors) : fmt::format("T' h {} w", tensors),
+      fmt::format("{} x {} x ({} x {}{})", rows(in), m.hidden, tensors, w, dropout ? " + 2" : ""), a.norms,
+      of_norms + (dropout ? ", two dropout masks" : ""));
+  const int widths = experts ? kept.experts : kept.mlp;
+  if (shape.is_linear()) {
+    if (a.projections > Volume{}) add_linear_attention(out, in, terms, a, "");
+  } else if (m.latent.kv_rank > 0) {
+    add_latent_activations(out, in, terms, shape, tokens(in), m.latent.q_rank > 0 ? rows(in) : tokens(in));
+  } else {
+    const int gates = !m.attention_gate ? 0
+                      : kept.query      ? 2
+                                        : 1,
+              of_heads = (kept.query ? 2 : 1) + gates, of_keys = (kept.key ? 1 : 0) + (kept.value ? 1 : 0);
+    std::string what = kept.query ? "query, " : "";
+    if (kept.key) what += "key, ";
+    if (kept.value) what += "value, ";
+    add("projections", fmt::format("w T ({}a + {}{}) d / TP", of_heads, of_keys, m.kv_heads < tp ? " TP" : "k"),
+        fmt::format("{} x {} x ({} x {} + {} x {}) x {} / {}", w, tokens(in), of_heads, m.heads, of_keys,
+                    std::max(m.kv_heads, tp), m.head_dim, tp),
+        a.projections,
+        (what.empty() ? "the core's output" : what + "and the core's output") + (gates == 2
+                                                                                     ? "; the gate, and what it leaves"
+                                                                                 : gates == 1 ? "; what the gate leaves"
+                                                                                              : ""));
+  }
+  if (experts)
+    add("shared experts", fmt::format("{} w T fs / TP", kept.mlp),
+        fmt::format("{} x {} x {} x {} / {}", kept.mlp, w, tokens(in), m.experts.shared_ffn, tp), a.mlp,
+        "what the activation function reads and writes");
+  if (experts)
+    add("experts",
+        fmt::format("w T' K expert TP load ({}{} fe / expert TP) + 8 T' E", kept.expert_rows ? "h + " : "", widths),
+        fmt::format("{} x {} x {} x {} x {} x ({}{} x {} / {}) + 8 x {} x {}", w, rows(in), m.experts.top_k,
+                    in.layout.expert_tp(), exact(expert_load(in.options, in.layout)),
+                    kept.expert_rows ? fmt::format("{} + ", m.hidden) : "", widths, m.experts.ffn,
+                    in.layout.expert_tp(), rows(in), m.experts.count),
+        a.experts,
+        kept.expert_rows ? "rows that came to the experts of the busiest rank, what the activation function reads and "
+                           "writes, probabilities of the router"
+                         : "of the rows of the busiest rank what the activation function reads and writes, "
+                           "probabilities of the router");
+  else
+    add("MLP", fmt::format("{} w T f / TP", widths),
+        fmt::format("{} x {} x {} x {} / {}", widths, w, tokens(in), m.ffn, tp), a.mlp,
+        "what the activation function reads and writes");
+  if (in.options.attention == Attention::flash)
+    add("attention core", in.layout.cp > 1 ? "4 b a s / (TP CP)" : "4 b a s / TP",
+        fmt::format("4 x {} x {} x {} / {}{}", in.batch.micro_batch, m.heads, in.batch.sequence, tp, over_cp(in)),
+        a.core, "flash attention keeps one fp32 number per row");
+  else
+    add("attention core", dropout ? "b a s^2 (2 w + 1) / TP" : "b a s^2 w / TP",
+        fmt::format("{} x {} x {} x {} x {} / {}", in.batch.micro_batch, m.heads, in.batch.sequence, in.batch.sequence,
+                    dropout ? fmt::format("(2 x {} + 1)", w) : w, tp),
+        a.core, dropout ? "probabilities, mask and what dropout gives" : "probabilities");
+  if (!experts && m.latent.kv_rank == 0)
+    add("adapters", "w T r for each",
+        fmt::format("{} x {} x {} x {}", w, tokens(in), in.options.lora.rank, in.options.lora.targets(m).size()),
+        a.adapters, "what their first matrices give");
+  else
+    add("adapters", "w r rows of each",
+        fmt::format("{} x {} x {}", w, in.options.lora.rank,
+                    exact(a.adapters.value() / (terms.weight_bytes * in.options.lora.rank))),
+        a.adapters, "what their first matrices give, of the rows that pass each: T, T', those that came to experts");
+  add("layer input", "w T' h", fmt::format("{} x {} x {}", w, rows(in), m.hidden), a.input,
+      "full recomputation keeps nothing else");
+  std::string sum;
+  for (const Term& term : out.terms) sum += (sum.empty() ? "" : " + ") + format_bytes(Volume(term.value));
+  if (a.cast > Volume{}) {
+    const double operand = terms.operand_bytes;
+    sum += " - " + format_bytes(a.cast);
+    add("less, in " + in.options.precision, fmt::format("(w - i) ({})", cast_formula(in, kept, shape)),
+        fmt::format("({} - {}) x {}", w, exact(operand), exact(product_inputs(in, kept, shape).total())), a.cast,
+        fmt::format("inputs that products alone need are kept as these read them, i = {} bytes an element",
+                    exact(operand)));
+  }
+  out.terms.push_back({"activations of a layer", "sum", sum, a.total().value(), "B", korthikanti});
+  for (const LayerShape other : shapes)
+    if (other != shape) add_other_shape(out, in, terms, other, shape);
+  const auto linear = std::ranges::find_if(shapes, &LayerShape::is_linear);
+  if (in.options.recompute == Recompute::full && linear != shapes.end())
+    add_linear_attention(out, in, terms, terms.whole_layer[*linear], ", while a layer is recomputed");
+  return out;
+}
+
+}  // namespace collcast
