@@ -33,9 +33,11 @@ std::string cast_formula(const StepInputs& in, const KeptTensors& kept, LayerSha
   if (of.norms > 0) parts.push_back(kept.read_once == 1 ? "T' h" : fmt::format("{} T' h", kept.read_once));
   if (of.latent > 0) parts.push_back(in.model.latent.q_rank > 0 ? "T' (rq + rkv)" : "T rkv");
   if (of.mlp > 0) parts.push_back(shape.has_experts() ? "T fs / TP" : "T f / TP");
-  const std::string of_row = fmt::format("{}{}{}", of.rows > 0 ? "h" : "", of.rows > 0 && of.experts > 0 ? " + " : "",
+  const char* row = in.model.experts.latent > 0 ? "l" : "h";
+  const std::string of_row = fmt::format("{}{}{}", of.rows > 0 ? row : "", of.rows > 0 && of.experts > 0 ? " + " : "",
                                          of.experts > 0 ? "fe / expert TP" : "");
   if (!of_row.empty()) parts.push_back(fmt::format("T' K expert TP load ({})", of_row));
+  if (of.expert_latent > 0) parts.emplace_back("T' l");
   return fmt::format("{}", fmt::join(parts, " + "));
 }
 
@@ -51,6 +53,36 @@ void add_linear_attention(Section& out, const StepInputs& in, const MemoryTerms&
        fmt::format("in chunks of C = 64 tokens: what its projection, its convolution and its norms give, "
                    "and the rule{}",
                    while_recomputed)});
+}
+
+/// What the experts keep of their rows, of latent ones, and of the router.
+void add_experts(Section& out, const StepInputs& in, const MemoryTerms& terms, const ActivationTerms& a,
+                 const KeptTensors& kept) {
+  const TransformerConfig& m = in.model;
+  const Experts& e = m.experts;
+  if (!(a.experts > Volume{})) return;
+  const bool latent = e.latent > 0;
+  std::string formula = fmt::format("w T' K expert TP load ({}{} fe / expert TP)",
+                                    !kept.expert_rows ? ""
+                                    : latent          ? "l + "
+                                                      : "h + ",
+                                    kept.experts);
+  std::string numbers = fmt::format("{} x {} x {} x {} x {} x ({}{} x {} / {})", exact(terms.weight_bytes), rows(in),
+                                    e.top_k, in.layout.expert_tp(), exact(expert_load(in.options, in.layout)),
+                                    kept.expert_rows ? fmt::format("{} + ", m.expert_row()) : "", kept.experts, e.ffn,
+                                    in.layout.expert_tp());
+  if (latent) {
+    formula += " + 2 w T' l";
+    numbers += fmt::format(" + 2 x {} x {} x {}", exact(terms.weight_bytes), rows(in), e.latent);
+  }
+  std::string source = kept.expert_rows
+                           ? "rows that came to the experts of the busiest rank, what the activation function reads "
+                             "and writes, probabilities of the router"
+                           : "of the rows of the busiest rank what the activation function reads and writes, "
+                             "probabilities of the router";
+  if (latent) source += ", latent rows that are dispatched and that are brought up again";
+  out.terms.push_back({"experts", formula + " + 8 T' E", numbers + fmt::format(" + 8 x {} x {}", rows(in), e.count),
+                       a.experts.value(), "B", std::move(source)});
 }
 
 /// A layer of another shape than the one that is taken apart.
@@ -127,17 +159,7 @@ Section activations_section(const StepInputs& in, const MemoryTerms& terms) {
         fmt::format("{} x {} x {} x {} / {}", kept.mlp, w, tokens(in), m.experts.shared_ffn, tp), a.mlp,
         "what the activation function reads and writes");
   if (experts)
-    add("experts",
-        fmt::format("w T' K expert TP load ({}{} fe / expert TP) + 8 T' E", kept.expert_rows ? "h + " : "", widths),
-        fmt::format("{} x {} x {} x {} x {} x ({}{} x {} / {}) + 8 x {} x {}", w, rows(in), m.experts.top_k,
-                    in.layout.expert_tp(), exact(expert_load(in.options, in.layout)),
-                    kept.expert_rows ? fmt::format("{} + ", m.hidden) : "", widths, m.experts.ffn,
-                    in.layout.expert_tp(), rows(in), m.experts.count),
-        a.experts,
-        kept.expert_rows ? "rows that came to the experts of the busiest rank, what the activation function reads and "
-                           "writes, probabilities of the router"
-                         : "of the rows of the busiest rank what the activation function reads and writes, "
-                           "probabilities of the router");
+    add_experts(out, in, terms, a, kept);
   else
     add("MLP", fmt::format("{} w T f / TP", widths),
         fmt::format("{} x {} x {} x {} / {}", widths, w, tokens(in), m.ffn, tp), a.mlp,

@@ -42,12 +42,17 @@ void add_expert_parameters(Section& out, const StepInputs& in, const LayerParame
     out.terms.push_back({"shared experts of a layer", fmt::format("{} h fs / TP", matrices),
                          fmt::format("{} x {} x {} / {}", matrices, m.hidden, e.shared_ffn, in.layout.tp), p.mlp, "",
                          "1/TP of each matrix"});
-  std::string formula = fmt::format("E / EP x {} h fe / expert TP", matrices);
+  if (e.latent > 0)
+    out.terms.push_back({"latent of a layer's experts", "2 h l", fmt::format("2 x {} x {}", m.hidden, e.latent),
+                         p.expert_latent, "", "down to rows of l elements, and up again; whole on every TP rank"});
+  const char* row = e.latent > 0 ? "l" : "h";
+  std::string formula = fmt::format("E / EP x {} {} fe / expert TP", matrices, row);
   std::string numbers =
-      fmt::format("{} / {} x {} x {} x {} / {}", e.count, in.layout.ep, matrices, m.hidden, e.ffn, etp);
+      fmt::format("{} / {} x {} x {} x {} / {}", e.count, in.layout.ep, matrices, m.expert_row(), e.ffn, etp);
   if (m.biases) {
-    formula += m.gated_mlp ? " + E / EP x (2 fe / expert TP + h)" : " + E / EP x (fe / expert TP + h)";
-    numbers += fmt::format(" + {} / {} x ({} / {} + {})", e.count, in.layout.ep, (matrices - 1) * e.ffn, etp, m.hidden);
+    formula += fmt::format(" + E / EP x ({}fe / expert TP + {})", m.gated_mlp ? "2 " : "", row);
+    numbers +=
+        fmt::format(" + {} / {} x ({} / {} + {})", e.count, in.layout.ep, (matrices - 1) * e.ffn, etp, m.expert_row());
   }
   out.terms.push_back({"experts of a layer", formula, numbers, p.experts, "",
                        fmt::format("{} of {} experts", e.count / in.layout.ep, e.count)});
@@ -130,8 +135,8 @@ void add_layer_parameters(Section& out, const StepInputs& in, const LayerParamet
 /// The parts of a layer as numbers.
 std::string layer_sum(const LayerParameters& p) {
   std::string out;
-  for (const double part :
-       {p.attention, p.latent, p.indexer, p.mlp, p.router, p.experts, p.norms, p.sharded_biases + p.replicated_biases})
+  for (const double part : {p.attention, p.latent, p.indexer, p.mlp, p.router, p.expert_latent, p.experts, p.norms,
+                            p.sharded_biases + p.replicated_biases})
     if (part > 0) out += (out.empty() ? "" : " + ") + exact(part);
   return out;
 }

@@ -45,9 +45,16 @@ void add_linear(Section& out, const StepInputs& in, const FlopTerms& f) {
   }
   if (with_experts > 0) {
     const int routes = e.count + (e.shared_gate ? 1 : 0);
-    formula += fmt::format(" + Le h ({} + {} (K fe + fs))", e.shared_gate ? "E + 1" : "E", matrices);
-    numbers += fmt::format(" + {} x {} x ({} + {} x ({} x {} + {}))", with_experts, m.hidden, routes, matrices, e.top_k,
-                           e.ffn, e.shared_ffn);
+    const char* routed = e.shared_gate ? "E + 1" : "E";
+    if (e.latent > 0) {
+      formula += fmt::format(" + Le (h ({} + 2 l + {} fs) + {} l K fe)", routed, matrices, matrices);
+      numbers += fmt::format(" + {} x ({} x ({} + 2 x {} + {} x {}) + {} x {} x {} x {})", with_experts, m.hidden,
+                             routes, e.latent, matrices, e.shared_ffn, matrices, e.latent, e.top_k, e.ffn);
+    } else {
+      formula += fmt::format(" + Le h ({} + {} (K fe + fs))", routed, matrices);
+      numbers += fmt::format(" + {} x {} x ({} + {} x ({} x {} + {}))", with_experts, m.hidden, routes, matrices,
+                             e.top_k, e.ffn, e.shared_ffn);
+    }
   }
   out.terms.push_back(
       {"linear layers", fmt::format("2 s ({})", formula), fmt::format("2 x {} x ({})", in.batch.sequence, numbers),

@@ -126,7 +126,7 @@ void add_activations(Section& out, const StepInputs& in, const ServingMemoryTerm
       pass.attention >= pass.mlp)
     formula = "T (queries, the same and outputs in the rank of keys) / TP";
   if (pass.expert_width * pass.expert_rows > std::max(pass.attention, pass.mlp) * pass.rows) {
-    formula = fmt::format("rows of the experts (h + {}e / expert TP)", gated);
+    formula = fmt::format("rows of the experts ({} + {}e / expert TP)", in.model.experts.latent > 0 ? "l" : "h", gated);
     of_rows = fmt::format("({} x {})", exact(pass.expert_rows), exact(pass.expert_width));
   }
   out.terms.push_back(

@@ -174,6 +174,7 @@ Json inputs_json(const StepInputs& in, const CollectivePolicy& collectives, Shar
                                {"groups", e.groups},
                                {"group_top_k", e.group_top_k},
                                {"layers", expert_layers(in.model)}};
+    if (e.latent > 0) out["model"]["experts"]["latent"] = e.latent;
   }
   if (const LatentAttention& a = in.model.latent; a.kv_rank > 0)
     out["model"]["mla"] = {

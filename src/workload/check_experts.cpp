@@ -27,6 +27,9 @@ class ExpertCheck {
     positive("top_k", e.top_k);
     positive("ffn", e.ffn);
     positive("every", e.every);
+    if (e.latent < 0)
+      wrong({"model.experts.latent", "model.experts"}, "latent is " + std::to_string(e.latent),
+            "expected at least 1, or 0 for rows of hidden states");
     if (e.top_k > e.count)
       wrong({"model.experts.top_k", "model.experts.count"},
             "a token cannot go to " + std::to_string(e.top_k) + " of " + std::to_string(e.count) + " experts" +
@@ -43,6 +46,10 @@ class ExpertCheck {
     const TransformerConfig& m = in_.model;
     const ParallelLayout& l = in_.layout;
     if (m.experts.count == 0) return;
+    if (m.experts.latent > 0 && in_.options.lora.rank > 0)
+      wrong({"training.lora.rank", "model.experts.latent"},
+            "low-rank adapters beside latent experts are not modelled" + seen("model.experts.latent"),
+            "leave lora out");
     if (replicates_tokens(in_))
       replicated_experts();
     else if (l.tp > 1 && !l.sequence_parallel)
@@ -123,7 +130,7 @@ class ExpertCheck {
   /// What has no effect on a dense model.
   void no_experts() {
     const Experts& e = in_.model.experts;
-    if (e.top_k > 0 || e.ffn > 0 || e.shared_ffn > 0 || e.groups != 1 || e.group_top_k != 1)
+    if (e.top_k > 0 || e.ffn > 0 || e.shared_ffn > 0 || e.latent != 0 || e.groups != 1 || e.group_top_k != 1)
       wrong({"model.experts.count", "model.experts"}, "a model with experts says how many there are",
             "give model.experts.count");
     if (in_.layout.ep > 1 || in_.layout.etp > 0)

@@ -71,8 +71,12 @@ class Matrices {
   void add_experts(double layers) {
     const double each = layers * share_.local_experts;
     std::vector<Matrix>& to = in_.layout.experts_apart() ? experts : own;
-    to.push_back({share_.hidden, gated_ * share_.expert, each});
-    to.push_back({share_.expert, share_.hidden, each});
+    to.push_back({share_.expert_row, gated_ * share_.expert, each});
+    to.push_back({share_.expert, share_.expert_row, each});
+    if (const double latent = in_.model.experts.latent; latent > 0) {
+      own.push_back({share_.hidden, latent, layers});
+      own.push_back({latent, share_.hidden, layers});
+    }
     own.push_back({share_.hidden, static_cast<double>(in_.model.experts.count), layers});
     if (share_.shared > 0) add_mlp(share_.shared, layers);
   }

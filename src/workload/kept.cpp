@@ -53,6 +53,9 @@ double saved_by_casts(const StepInputs& in) {
   return std::max(0.0, precision.activation - precision.operand);
 }
 
+/// Of latent experts, what a rank's own rows are brought down to, or up from.
+double latent_elements(const StepInputs& in, const Share& share) { return share.rows * in.model.experts.latent; }
+
 /// Of attention, between the norm before its first product and the residual.
 void add_attention(const StepInputs& in, const KeptTensors& tensors, const Share& share, double w,
                    ActivationTerms& kept) {
@@ -81,7 +84,8 @@ ActivationTerms activations_with(const StepInputs& in, const KeptTensors& tensor
   kept.mlp = Volume(w * share.tokens * (shape.has_experts() ? share.shared : share.ffn) * tensors.mlp);
   if (shape.has_experts() && tensors.dispatched)
     kept.experts =
-        Volume(w * share.taken * ((tensors.expert_rows ? share.hidden : 0) + share.expert * tensors.experts) +
+        Volume(w * (share.taken * ((tensors.expert_rows ? share.expert_row : 0) + share.expert * tensors.experts) +
+                    2 * latent_elements(in, share)) +
                8 * share.rows * in.model.experts.count);
   kept.adapters = Volume(w * kept_by_adapters(in, shape));
   kept.cast = Volume(saved_by_casts(in) * product_inputs(in, tensors, shape).total());
@@ -124,8 +128,8 @@ Volume kept_for_weights(const StepInputs& in, const Share& s, LayerShape shape) 
   // Inputs of the matrices, and gradients of what they give: attention and MLP beside each other have one of these.
   const int tensors = all_tensors(in, shape).norms;
   if (shape.has_mlp()) return Volume(w * (tensors * rows + attention + s.tokens * s.ffn * widths));
-  return Volume(w *
-                (4 * rows + attention + s.tokens * s.shared * widths + s.taken * (2 * s.hidden + s.expert * widths)));
+  return Volume(w * (4 * rows + attention + s.tokens * s.shared * widths +
+                     s.taken * (2 * s.expert_row + s.expert * widths) + 2 * latent_elements(in, s)));
 }
 
 Volume inputs_of_weights(const StepInputs& in, const Share& s, LayerShape shape) {
@@ -134,7 +138,7 @@ Volume inputs_of_weights(const StepInputs& in, const Share& s, LayerShape shape)
   if (is_frozen(in.options)) return Volume(w * inputs_of_adapters(in, shape));
   const double attention = inputs_of_attention(in, s, shape);
   const double mlp = s.tokens * (shape.has_experts() ? s.shared : s.ffn);
-  const double experts = shape.has_experts() ? s.taken * (s.hidden + s.expert) : 0;
+  const double experts = shape.has_experts() ? s.taken * (s.expert_row + s.expert) + latent_elements(in, s) : 0;
   return Volume(w * (norm_outputs(in, shape) * s.rows * s.hidden + attention + mlp + experts));
 }
 
@@ -211,7 +215,8 @@ ProductInputs product_inputs(const StepInputs& in, const KeptTensors& kept, Laye
   if (shape.attends() && share.latent > 0) of.latent = workload::rows_of_latent(in, share) * (l.q_rank + l.kv_rank);
   if (kept.activated) of.mlp = share.tokens * (shape.has_experts() ? share.shared : share.ffn);
   if (!shape.has_experts() || !kept.dispatched) return of;
-  if (kept.expert_rows) of.rows = share.taken * share.hidden;
+  if (kept.expert_rows) of.rows = share.taken * share.expert_row;
+  of.expert_latent = workload::latent_elements(in, share);
   if (kept.experts_activated) of.experts = share.taken * share.expert;
   return of;
 }

@@ -355,6 +355,8 @@ Operations Layer::mlp_weights() const {
   if (shape_.has_experts()) {
     extend(ops, grouped_weights(expert_up_));
     extend(ops, grouped_weights(expert_down_));
+    extend(ops, latent_weights(expert_latent_down_));
+    extend(ops, latent_weights(expert_latent_up_));
     if (!frozen_) ops.push_back(router_gemm("router weight gradient"));
   }
   return ops;
@@ -475,7 +477,7 @@ Segments layer_segments(const StepInputs& in, LayerKind kind) {
 
 double dispatch_bytes(const StepInputs& in) {
   const Share share(in);
-  return KernelTimer(in).precision().activation * share.sent * share.hidden * expert_load(in.options, in.layout);
+  return KernelTimer(in).precision().activation * share.sent * share.expert_row * expert_load(in.options, in.layout);
 }
 
 }  // namespace collcast::workload

@@ -152,6 +152,9 @@ class Layer {
   std::vector<Segment> experts_module(Category category, const Operations& before) const;
   /// An MLP beside the experts.
   Segment shared_experts(Category category) const;
+  /// From the router to the rows in the places of their experts, and from there to what a token's give together.
+  Operations routed() const;
+  Operations combined() const;
   /// Up, activation and down of it, and of the experts.
   Operations shared_products() const;
   Operations expert_products() const;
@@ -165,6 +168,10 @@ class Layer {
   Operations grouped_backward(const Linear& l) const;
 
   Operation router_gemm(const char* name) const;
+  /// Of a matrix into the latent of experts or out of it, on a rank's own rows; nothing where there is none.
+  Operations latent_forward(const Linear& l) const;
+  Operations latent_backward(const Linear& l) const;
+  Operations latent_weights(const Linear& l) const;
   /// Each row to the places of its experts, or back from them.
   Operation permutation(const char* name) const;
   /// What came from several ranks, by its expert, and back.
@@ -227,6 +234,7 @@ class Layer {
   Linear q_down_{}, kv_down_{}, q_up_{}, kv_up_{};
   Linear index_queries_{}, index_keys_{};
   Linear expert_up_{}, expert_down_{};
+  Linear expert_latent_down_{}, expert_latent_up_{};
 };
 
 }  // namespace collcast::workload

@@ -10,6 +10,9 @@
 //                      and the rate of one GEMM of all rows (SimuMax's measured ones, B200, 160 and 80 matrices of 5120
 //                      x 3072 and 24640 rows: 1.73 and 0.89 ms; so counted 1.69 and 0.89)
 //   shared experts     an MLP of all T tokens, with TP's gather and scatter; its gate is left out
+// Latent experts (NVIDIA's LatentMoE; Megatron-Core's moe_latent_size): rows of l elements in the place of h in all of
+// these but router and shared experts. Before dispatch T' rows go through a matrix h x l, behind combine through one
+// l x h, both whole on every TP rank; backward two GEMMs of the same size each.
 // A server without sequence parallelism has all T tokens on every TP rank: no exchange, T K/e x load rows of a rank's
 // E/e experts of width f_e/t_e (e t_e = t), and TP's all-reduce of w T h sums up the shared and the other experts at
 // once. load: expert_load, of the busiest rank, whom the others wait for. Dispatch and combine are here of every row;
@@ -25,8 +28,11 @@ void Layer::take_experts() {
   const bool gated = in_.model.gated_mlp;
   up_ = {gated ? "shared up+gate" : "shared up", share_.hidden, (gated ? 2 : 1) * share_.shared};
   down_ = {"shared down", share_.shared, share_.hidden};
-  expert_up_ = {gated ? "experts up+gate" : "experts up", share_.hidden, (gated ? 2 : 1) * share_.expert};
-  expert_down_ = {"experts down", share_.expert, share_.hidden};
+  const double row = share_.expert_row, latent = in_.model.experts.latent;
+  expert_up_ = {gated ? "experts up+gate" : "experts up", row, (gated ? 2 : 1) * share_.expert};
+  expert_down_ = {"experts down", share_.expert, row};
+  expert_latent_down_ = {"experts latent down", share_.hidden, latent};
+  expert_latent_up_ = {"experts latent up", latent, share_.hidden};
 }
 
 std::optional<ExpertExchange> Layer::all_to_all() const {
@@ -42,7 +48,7 @@ std::optional<ExpertExchange> Layer::combine() const {
 
 std::optional<ExpertExchange> Layer::within_expert(CollectiveKind kind) const {
   if (in_.layout.expert_tp() == 1) return std::nullopt;
-  return ExpertExchange{true, kind, w_ * share_.taken * share_.hidden};
+  return ExpertExchange{true, kind, w_ * share_.taken * share_.expert_row};
 }
 
 std::vector<Segment> Layer::between_exchanges(Category category, const Operations& ops) const {
@@ -58,10 +64,9 @@ std::vector<Segment> Layer::replicated_experts(Category category) const {
   const bool shared = share_.shared > 0;
   Operations ops;
   if (shared) ops = shared_products();
-  extend(ops, {router_gemm("router"), memory("top-k", 3 * 4 * share_.rows * in_.model.experts.count),
-               permutation("permute")});
+  extend(ops, routed());
   extend(ops, expert_products());
-  ops.push_back(permutation("unpermute"));
+  extend(ops, combined());
   if (shared) ops.push_back(memory("shared experts sum", 3 * w_ * per_row()));
   return {{"mlp norm", category, {residual_forward("attention residual"), norm_forward("mlp norm")}, std::nullopt},
           {"experts", category, ops, tp_.reduce},
@@ -94,25 +99,29 @@ Operations Layer::expert_products() const {
   return ops;
 }
 
+Operations Layer::routed() const {
+  Operations ops{router_gemm("router"), memory("top-k", 3 * 4 * share_.rows * in_.model.experts.count)};
+  extend(ops, latent_forward(expert_latent_down_));
+  ops.push_back(permutation("permute"));
+  return ops;
+}
+
+Operations Layer::combined() const {
+  Operations ops{permutation("unpermute")};
+  extend(ops, latent_forward(expert_latent_up_));
+  return ops;
+}
+
 std::vector<Segment> Layer::experts_module(Category category, const Operations& before) const {
   const bool shared = share_.shared > 0;
   std::vector<Segment> all{{"mlp norm", category, before, shared ? tp_.gather : std::nullopt}};
   if (shared) all.push_back(shared_experts(category));
-  all.push_back(
-      {"experts dispatch",
-       category,
-       {router_gemm("router"), memory("top-k", 3 * 4 * share_.rows * in_.model.experts.count), permutation("permute")},
-       std::nullopt,
-       0,
-       0,
-       0,
-       0,
-       all_to_all()});
+  all.push_back({"experts dispatch", category, routed(), std::nullopt, 0, 0, 0, 0, all_to_all()});
   Operations experts = sorting("sort by expert");
   extend(experts, expert_products());
   extend(experts, sorting("sort by rank"));
   extend(all, between_exchanges(category, experts));
-  Operations last{permutation("unpermute")};
+  Operations last = combined();
   if (shared) last.push_back(memory("shared experts sum", 3 * w_ * per_row()));
   all.push_back({"experts", category, last, std::nullopt});
   return all;
@@ -121,6 +130,7 @@ std::vector<Segment> Layer::experts_module(Category category, const Operations& 
 std::vector<Segment> Layer::experts_backward() const {
   const bool shared = share_.shared > 0;
   Operations first = residual_backward("mlp residual");
+  extend(first, latent_backward(expert_latent_up_));
   first.push_back(permutation("unpermute gradient"));
   std::vector<Segment> all{{"experts dispatch", Category::backward, first, std::nullopt, 0, 0, 0, 0, all_to_all()}};
   Operations experts = sorting("sort by expert");
@@ -129,7 +139,9 @@ std::vector<Segment> Layer::experts_backward() const {
   extend(experts, grouped_backward(expert_up_));
   extend(experts, sorting("sort by rank"));
   extend(all, between_exchanges(Category::backward, experts));
-  Operations router{permutation("permute gradient"), router_gemm("router input gradient")};
+  Operations router{permutation("permute gradient")};
+  extend(router, latent_backward(expert_latent_down_));
+  router.push_back(router_gemm("router input gradient"));
   if (!splits() && !frozen_) router.push_back(router_gemm("router weight gradient"));
   all.push_back({"router", Category::backward, router, shared ? tp_.gather : std::nullopt});
   if (!shared) return all;
@@ -158,13 +170,28 @@ Operation Layer::router_gemm(const char* name) const {
   return timer_.core_gemm(name, Flops(2 * rows * h * experts), Volume(w_ * (rows * h + h * experts + rows * experts)));
 }
 
+Operations Layer::latent_forward(const Linear& l) const {
+  return in_.model.experts.latent > 0 ? forward_of(l, share_.rows) : Operations();
+}
+
+Operations Layer::latent_weights(const Linear& l) const {
+  return in_.model.experts.latent > 0 ? gradients_of(l, share_.rows) : Operations();
+}
+
+Operations Layer::latent_backward(const Linear& l) const {
+  if (in_.model.experts.latent == 0) return {};
+  Operations ops = input_gradients(l, share_.rows);
+  if (!splits()) extend(ops, latent_weights(l));
+  return ops;
+}
+
 Operation Layer::permutation(const char* name) const {
-  return memory(name, w_ * (share_.rows + share_.sent) * share_.hidden);
+  return memory(name, w_ * (share_.rows + share_.sent) * share_.expert_row);
 }
 
 Operations Layer::sorting(const char* name) const {
   if (share_.local_experts <= 1 || (in_.layout.ep == 1 && in_.layout.expert_tp() == 1)) return {};
-  return {memory(name, 2 * w_ * share_.taken * share_.hidden)};
+  return {memory(name, 2 * w_ * share_.taken * share_.expert_row)};
 }
 
 }  // namespace collcast::workload

@@ -130,7 +130,9 @@ StepInputs mended(const StepInputs& in) {
     e.every = std::max(e.every, 1);
     e.top_k = std::clamp(e.top_k, 1, e.count);
     e.groups = e.group_top_k = 1;
+    const int latent = std::max(e.latent, 0);
     if (expert_layers(m) == 0) e = {e.count, e.top_k, e.ffn, e.shared_ffn};
+    e.latent = latent;
   } else {
     e = {};
     l.ep = 1;

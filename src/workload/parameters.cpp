@@ -51,11 +51,12 @@ void add_mlp(const TransformerConfig& m, int tp, LayerParameters& p) {
 
 void add_experts(const TransformerConfig& m, const ParallelLayout& l, LayerParameters& p) {
   const double h = m.hidden, matrices = m.gated_mlp ? 3 : 2;
-  const double here = static_cast<double>(m.experts.count) / l.ep, etp = l.expert_tp();
+  const double here = static_cast<double>(m.experts.count) / l.ep, etp = l.expert_tp(), row = m.expert_row();
   p.mlp = matrices * h * m.experts.shared_ffn / l.tp;
   p.router = h * (m.experts.count + (m.experts.shared_gate ? 1 : 0));
-  p.experts = here * matrices * h * m.experts.ffn / etp;
-  if (m.biases) p.experts += here * ((matrices - 1) * m.experts.ffn / etp + h);
+  p.experts = here * matrices * row * m.experts.ffn / etp;
+  if (m.biases) p.experts += here * ((matrices - 1) * m.experts.ffn / etp + row);
+  p.expert_latent = 2 * h * m.experts.latent;
 }
 
 LayerParameters layer_terms(const TransformerConfig& m, const ParallelLayout& l, LayerShape shape) {
@@ -300,7 +301,8 @@ double feed_forward_flops(const TransformerConfig& m, LayerShape shape) {
   const double h = m.hidden, each = m.gated_mlp ? 6 : 4;
   if (shape.has_mlp()) return each * h * m.ffn;
   const Experts& e = m.experts;
-  return 2 * h * (e.count + (e.shared_gate ? 1 : 0)) + each * h * (static_cast<double>(e.top_k) * e.ffn + e.shared_ffn);
+  return 2 * h * (e.count + (e.shared_gate ? 1 : 0)) + 4 * h * e.latent +
+         each * (m.expert_row() * static_cast<double>(e.top_k) * e.ffn + h * e.shared_ffn);
 }
 
 /// Of one token in the matrices of a layer that selective recomputation passes once more.

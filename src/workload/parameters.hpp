@@ -16,6 +16,9 @@
 // 2 a_v), out a_v d_v h, taps of the convolution over 2 a_k d_k + a_v d_v channels, a decay and a bias of its step for
 // each a_v, split over TP; a norm of d_v, whole. A gate of what attention gives: h a d more.
 //
+// Latent experts: rows of l elements, so that the experts are 3 l f_e (plain 2 l f_e), and matrices down to l and up
+// again, 2 h l, whole on every TP rank (of models with biases without any).
+//
 // FLOPs (multiply-add = 2) follow Narayanan et al. 2021: no discount for causal attention, so that MFU
 // compares with Megatron's figures (of sparse attention the share of a causal layer's keys that queries meet, and the
 // indexer's scores over whole matrices); utilisation by NVIDIA's recipes (half of the attention core) reads lower.

@@ -32,7 +32,7 @@ PassMemoryTerms terms_of_pass(const StepInputs& in, const StepInputs& pass, bool
   out.mlp = widths * share.ffn;
   if (has_experts) {
     out.expert_rows = share.taken;
-    out.expert_width = share.hidden + widths * share.expert;
+    out.expert_width = share.expert_row + widths * share.expert;
   }
   if (has_head(in, stage)) out.vocab = in.model.vocab;
   if (in.layout.pp > 1) out.messages = Volume(2 * tp_bytes(pass));

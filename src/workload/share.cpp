@@ -39,6 +39,7 @@ Share::Share(const StepInputs& in) {
   shared = m.experts.shared_ffn / t;
   expert = m.experts.ffn / etp;
   local_experts = static_cast<double>(m.experts.count) / in.layout.ep;
+  expert_row = m.expert_row();
 }
 
 Operation LinearKernels::timed(std::string name, GemmPass pass, const GemmShape& shape, Volume bytes,

@@ -25,6 +25,7 @@ struct Share {
   double shared = 0;         ///< f_s / t
   double expert = 0;         ///< f_e / expert TP
   double local_experts = 0;  ///< E / EP
+  double expert_row = 0;     ///< elements of a row that is sent to experts: h, or l of latent ones
 
   explicit Share(const StepInputs&);
 };

@@ -80,7 +80,7 @@ class Wire {
     if (exchange.combines)
       add("combine", *format, {elements, elements}, false, before, behind);
     else
-      add("dispatch", *format, {share_.rows * share_.hidden, elements}, true, before, behind);
+      add("dispatch", *format, {share_.rows * share_.expert_row, elements}, true, before, behind);
     exchange.bytes = wire_bytes(*format, formats_.scale_block) * elements;
   }
 

@@ -128,7 +128,7 @@ model:
   causal: true
   learned_positions: 0
   dropout: 0.1
-  experts: {count: 8, top_k: 2, ffn: 2048, shared_ffn: 1024, shared_gate: true, dense_layers: 1, every: 1, groups: 4, group_top_k: 2}
+  experts: {count: 8, top_k: 2, ffn: 2048, shared_ffn: 1024, shared_gate: true, dense_layers: 1, every: 1, groups: 4, group_top_k: 2, latent: 512}
   mla: {q_rank: 256, kv_rank: 128, nope: 48, rope: 16, value: 64}
   window: {tokens: 512, full_every: 2, full_first: 1, full_at: [2]}
   linear_attention: {key_heads: 4, value_heads: 8, key_dim: 64, value_dim: 32, conv: 4, full_every: 2, full_at: [2]}

@@ -31,7 +31,7 @@ MODEL = {"name": "tiny", "layers": 4, "hidden": 512, "heads": 8, "kv_heads": 8, 
          "vocab": 1024, "gated_mlp": True, "tied_embeddings": False, "biases": False, "causal": True,
          "learned_positions": 0, "dropout": 0.5,
          "experts": {"count": 4, "top_k": 2, "ffn": 512, "shared_ffn": 256, "shared_gate": True, "dense_layers": 1, "every": 1,
-                     "groups": 2, "group_top_k": 1},
+                     "groups": 2, "group_top_k": 1, "latent": 64},
          "mla": {"q_rank": 128, "kv_rank": 64, "nope": 48, "rope": 16, "value": 64}}
 
 SCENARIOS = {

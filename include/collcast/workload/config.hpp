@@ -31,6 +31,9 @@ struct Experts {
   std::vector<int> dense_at = {};  ///< layers that have an MLP besides
   int groups = 1;                  ///< equal ones, of neighbours (DeepSeek's n_group)
   int group_top_k = 1;             ///< of them for each token, all of whose experts are theirs (topk_group)
+  /// Elements of the rows that go to experts: tokens are brought down to them before they are dispatched, and what
+  /// experts give is brought up again (Megatron-Core's moe_latent_size; LatentMoE). 0: none, rows are hidden states.
+  int latent = 0;
 };
 
 /// Multi-head latent attention (DeepSeek-V2, -V3): queries, and keys and values together, are expanded from vectors of
@@ -111,6 +114,8 @@ struct TransformerConfig {
   /// Elements of a head's query and key, and of its value.
   int key_dim() const { return latent.kv_rank > 0 ? latent.nope + latent.rope : head_dim; }
   int value_dim() const { return latent.kv_rank > 0 ? latent.value : head_dim; }
+  /// Elements of a row that goes to an expert.
+  int expert_row() const { return experts.latent > 0 ? experts.latent : hidden; }
 };
 /// What of a layer brings tokens together.
 enum class Mixer { attention, linear_attention };

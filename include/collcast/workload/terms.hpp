@@ -19,15 +19,16 @@ struct StepInputs;
 struct LayerParameters {                              ///< of one layer on one rank
   double attention = 0, mlp = 0, sharded_biases = 0;  ///< 1/TP of the layer's; mlp: of the shared experts too
   double norms = 0, replicated_biases = 0;            ///< the same on every TP rank
-  double latent = 0;   ///< the same: matrices of latent attention into the small ranks, and their norms
-  double indexer = 0;  ///< the same: matrices of sparse attention's indexer, and its norm
-  double router = 0;   ///< the same; with the shared experts' gate
-  double experts = 0;  ///< of the experts that tokens are sent to, 1/(EP x expert TP)
+  double latent = 0;         ///< the same: matrices of latent attention into the small ranks, and their norms
+  double indexer = 0;        ///< the same: matrices of sparse attention's indexer, and its norm
+  double router = 0;         ///< the same; with the shared experts' gate
+  double experts = 0;        ///< of the experts that tokens are sent to, 1/(EP x expert TP)
+  double expert_latent = 0;  ///< the same on every TP rank: matrices into the latent of experts, and out of it
   double sharded() const { return attention + mlp + sharded_biases; }
-  double replicated() const { return norms + replicated_biases + latent + indexer + router; }
+  double replicated() const { return norms + replicated_biases + latent + indexer + router + expert_latent; }
   double total() const { return sharded() + replicated() + experts; }
   /// With the norms of the small ranks.
-  double matrices() const { return attention + latent + indexer + mlp + experts; }
+  double matrices() const { return attention + latent + indexer + mlp + experts + expert_latent; }
 };
 struct AdapterParameters {  ///< of the low-rank adapters of one layer on one rank
   double sharded = 0;       ///< 1/TP of the layer's
@@ -109,12 +110,13 @@ KeptTensors kept_tensors(const StepInputs&, LayerShape);
 /// Elements that products alone read of what a layer keeps for the gradients of their weights; fp8 and fp4 keep these
 /// as the products read them.
 struct ProductInputs {
-  double norms = 0;    ///< outputs of norms that one product alone reads
-  double latent = 0;   ///< what has been brought down to the small ranks, behind its norm
-  double mlp = 0;      ///< what the activation function of the MLP gives, or of the shared experts
-  double rows = 0;     ///< that came to the experts
-  double experts = 0;  ///< what their activation function gives
-  double total() const { return norms + latent + mlp + rows + experts; }
+  double norms = 0;          ///< outputs of norms that one product alone reads
+  double latent = 0;         ///< what has been brought down to the small ranks, behind its norm
+  double mlp = 0;            ///< what the activation function of the MLP gives, or of the shared experts
+  double rows = 0;           ///< that came to the experts
+  double experts = 0;        ///< what their activation function gives
+  double expert_latent = 0;  ///< what the experts of a token give together, before it is brought up
+  double total() const { return norms + latent + mlp + rows + experts + expert_latent; }
 };
 ProductInputs product_inputs(const StepInputs&, const KeptTensors&, LayerShape);
 
@@ -122,7 +124,7 @@ struct ActivationTerms {  ///< of one layer and micro-batch
   Volume norms{}, projections{}, mlp{}, core{};
   Volume latent{};    ///< latent attention: what has been brought down to the small ranks, before and after its norm
   Volume indexer{};   ///< sparse attention: what the gradients of its indexer need, and the chosen places
-  Volume experts{};   ///< rows of the experts on this rank; mlp is the shared ones' then
+  Volume experts{};   ///< rows of the experts on this rank, and latent ones; mlp is the shared ones' then
   Volume input{};     ///< full recomputation keeps nothing else
   Volume adapters{};  ///< what the first matrices of low-rank adapters give
   Volume weights{};   ///< zero bubble: inputs and output gradients of the matrices, from the backward to the weights'
