@@ -239,10 +239,10 @@ TEST_CASE("a narrower latent sends less and computes no longer, but for its two 
 }
 
 TEST_CASE("closed form and timeline agree of one stage with latent experts") {
-  const Fabric fabric = cluster(2);
+  const Fabric fabric = cluster(8);
   Dice dice(20'261'127);
   int cases = 0;
-  while (cases < 30) {
+  while (cases < 60) {
     const int tp = 1 << dice.roll(3), ep = 1 << dice.roll(4), etp = dice.pick({0, 1, 2});
     StepInputs in = latent_step(64 << dice.roll(5), ep, tp, 16 / tp, etp);
     in.options.recompute = static_cast<Recompute>(dice.roll(3));
@@ -250,12 +250,14 @@ TEST_CASE("closed form and timeline agree of one stage with latent experts") {
     in.options.overlap_ep = dice.roll(2) == 0;
     in.options.expert_imbalance = 1 + 0.5 * dice.roll(3);
     in.model.experts.shared_ffn = 512 * dice.roll(2);
+    in.options.bucket = Bytes(1'000'000 << dice.roll(6));
     if (!check_step(in, fabric.rank_count(), {}).empty()) continue;
     ++cases;
     CAPTURE(cases, tp, ep, etp, in.options.zero, in.model.experts.latent);
-    const StepResult r = forecast(in, fabric);
-    CHECK(r.simulate->count() == Approx(r.estimate.count()).epsilon(1e-6));
-    CHECK(r.breakdown.total().count() == Approx(r.step.count()).epsilon(1e-9));
+    const StepPlan plan = planned(in, priced(2e-6, dice.pick({3e9, 30e9, 1e12})));
+    const StepEstimate estimate = estimate_step(plan);
+    CHECK(estimate.total.count() == Approx(simulated(plan, fabric).count()).epsilon(1e-8));
+    CHECK(estimate.breakdown.total().count() == Approx(estimate.total.count()).epsilon(1e-9));
   }
 }
 
