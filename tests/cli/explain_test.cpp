@@ -70,7 +70,8 @@ const std::vector<std::string> steps{
     "deepseek-v3-2048xh800 --what-if dualpipe-v --method estimate",
     "deepseek-v3-2048xh800 --set model.experts.latent=1024 --set training.precision=fp8 --method estimate",
     "mixtral-8x7b-64xh100 --what-if split-experts --set model.experts.latent=1024 --method estimate",
-    "mixtral-8x7b-64xh100 --set model.experts.latent=512 --set layout.schedule=zb-h1 --set layout.vpp=1 --method estimate",
+    "mixtral-8x7b-64xh100 --set model.experts.latent=512 --set layout.schedule=zb-h1 --set layout.vpp=1 --method "
+    "estimate",
     "deepseek-v3-2048xh800 --what-if dualpipe --method estimate",
     "gpt3-512gpu --set layout.schedule=dualpipe --set batch.global_batch=256 --set training.recompute=full",
     "gpt3-512gpu --set layout.schedule=dualpipe --set training.overlap_pp=false --set layout.pp=4 --method estimate",
