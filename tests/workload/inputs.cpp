@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "collcast/workload/search.hpp"
+
 namespace collcast::test {
 
 namespace {
@@ -175,6 +177,21 @@ CollectivePolicy rings(int chunks) {
   policy.algorithm = "ring";
   policy.chunks = chunks;
   return policy;
+}
+
+double bytes(const std::vector<Operation>& operations, const std::string& name) {
+  return named(operations, name).bytes.value();
+}
+
+void check_family(StepInputs in, int pp) {
+  const Fabric fabric = cluster(2);
+  const CollectiveTime prices = memoized(step_prices(fabric, {}));
+  LayoutFamily family(in, fabric, prices);
+  const LayoutChoice choice{2, pp, 2, 2, false, Recompute::selective, 1};
+  const auto quick = family.estimate(choice);
+  put(choice, in);
+  REQUIRE(quick.ok());
+  CHECK(quick->step.count() == Approx(forecast_on_two(in).step.count()).epsilon(1e-12));
 }
 
 bool has_kernel(const std::vector<Operation>& operations, const std::string& name) {

@@ -59,6 +59,10 @@ inline constexpr double mib = 1024.0 * 1024, gib = 1024 * mib;
 /// The operation called `name`; fails the test if there is none.
 const Operation& named(const std::vector<Operation>&, const std::string& name);
 bool has_kernel(const std::vector<Operation>&, const std::string& name);
+/// That the kernel of this name moves.
+double bytes(const std::vector<Operation>&, const std::string& name);
+/// A family of layouts prices `in`, of TP 2, DP 2 and these stages, as a forecast does, on two nodes.
+void check_family(StepInputs in, int pp);
 std::vector<std::uint32_t> values(const Group&);
 
 }  // namespace collcast::test

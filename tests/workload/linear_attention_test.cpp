@@ -35,8 +35,6 @@ StepInputs serving(int full_every, int prompt, int batch = 4, int tp = 2) {
   return in;
 }
 
-double bytes(const std::vector<Operation>& ops, const std::string& name) { return named(ops, name).bytes.value(); }
-
 }  // namespace
 
 TEST_CASE("layers with linear attention are those that no pattern takes out") {
@@ -162,18 +160,8 @@ TEST_CASE("closed form and timeline agree where stages have unlike layers") {
 }
 
 TEST_CASE("a family of layouts prices layers of linear attention as a forecast does") {
-  const Fabric fabric = cluster(2);
   for (const int every : {0, 3, 4})
-    for (const int pp : {1, 2, 4}) {
-      StepInputs in = linear(every, layout(2, pp, 2), 512);
-      const CollectiveTime prices = memoized(step_prices(fabric, {}));
-      LayoutFamily family(in, fabric, prices);
-      const LayoutChoice choice{2, pp, 2, 2, false, Recompute::selective, 1};
-      const auto quick = family.estimate(choice);
-      put(choice, in);
-      REQUIRE(quick.ok());
-      CHECK(quick->step.count() == Approx(forecast_on_two(in).step.count()).epsilon(1e-12));
-    }
+    for (const int pp : {1, 2, 4}) check_family(linear(every, layout(2, pp, 2), 512), pp);
 }
 
 TEST_CASE("what layers with linear attention keep, by hand") {
