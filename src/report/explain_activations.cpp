@@ -45,6 +45,16 @@ std::string cast_formula(const StepInputs& in, const KeptTensors& kept, LayerSha
 void add_linear_attention(Section& out, const StepInputs& in, const MemoryTerms& terms, const ActivationTerms& a,
                           const char* while_recomputed) {
   const LinearAttention& l = in.model.linear;
+  if (l.is_ssd()) {
+    out.terms.push_back(
+        {"Mamba-2", "w T (2 ak dk + 5 av dv + av) / TP",
+         fmt::format("{} x {} x (2 x {} x {} + 5 x {} x {} + {}) / {}", exact(terms.weight_bytes), tokens(in),
+                     l.key_heads, l.key_dim, l.value_heads, l.value_dim, l.value_heads, in.layout.tp),
+         a.projections.value(), "B",
+         fmt::format("what its projection gives, the scan before its gate and behind it, and the norm{}",
+                     while_recomputed)});
+    return;
+  }
   out.terms.push_back(
       {"linear attention", "w T (6 ak dk + 5 av dv + (C + 2) av) / TP",
        fmt::format("{} x {} x (6 x {} x {} + 5 x {} x {} + 66 x {}) / {}", exact(terms.weight_bytes), tokens(in),
@@ -72,17 +82,41 @@ void add_experts(Section& out, const StepInputs& in, const MemoryTerms& terms, c
                                     kept.expert_rows ? fmt::format("{} + ", m.expert_row()) : "", kept.experts, e.ffn,
                                     in.layout.expert_tp());
   if (latent) {
-    formula += " + 2 w T' l";
-    numbers += fmt::format(" + 2 x {} x {} x {}", exact(terms.weight_bytes), rows(in), e.latent);
+    formula += " + w T' l";
+    numbers += fmt::format(" + {} x {} x {}", exact(terms.weight_bytes), rows(in), e.latent);
   }
   std::string source = kept.expert_rows
                            ? "rows that came to the experts of the busiest rank, what the activation function reads "
                              "and writes, probabilities of the router"
                            : "of the rows of the busiest rank what the activation function reads and writes, "
                              "probabilities of the router";
-  if (latent) source += ", latent rows that are dispatched and that are brought up again";
+  if (latent) source += ", latent rows that are brought up again";
   out.terms.push_back({"experts", formula + " + 8 T' E", numbers + fmt::format(" + 8 x {} x {}", rows(in), e.count),
                        a.experts.value(), "B", std::move(source)});
+}
+
+/// What the MLP or the experts of a layer keep.
+void add_feed_forward(Section& out, const StepInputs& in, const MemoryTerms& terms, LayerShape shape) {
+  const TransformerConfig& m = in.model;
+  const std::string w = exact(terms.weight_bytes);
+  const int tp = in.layout.tp;
+  const bool experts = shape.has_experts();
+  const ActivationTerms& a = terms.layer[shape];
+  const KeptTensors kept = kept_tensors(in, shape);
+  const auto add = [&](std::string name, std::string formula, std::string numbers, Volume value, const char* source) {
+    if (value > Volume{})
+      out.terms.push_back({std::move(name), std::move(formula), std::move(numbers), value.value(), "B", source});
+  };
+  if (experts)
+    add("shared experts", fmt::format("{} w T fs / TP", kept.mlp),
+        fmt::format("{} x {} x {} x {} / {}", kept.mlp, w, tokens(in), m.experts.shared_ffn, tp), a.mlp,
+        "what the activation function reads and writes");
+  if (experts)
+    add_experts(out, in, terms, a, kept);
+  else
+    add("MLP", fmt::format("{} w T f / TP", kept.mlp),
+        fmt::format("{} x {} x {} x {} / {}", kept.mlp, w, tokens(in), m.ffn, tp), a.mlp,
+        "what the activation function reads and writes");
 }
 
 /// A layer of another shape than the one that is taken apart.
@@ -94,6 +128,7 @@ void add_other_shape(Section& out, const StepInputs& in, const MemoryTerms& term
     return;
   }
   if (shape.is_linear() && !shown.is_linear() && a.input == Volume{}) add_linear_attention(out, in, terms, a, "");
+  if (!shape.has_mixer()) add_feed_forward(out, in, terms, shape);
   std::string parts;
   for (const Volume part : {a.norms, a.projections, a.mlp, a.experts, a.core, a.input})
     if (part > Volume{}) parts += (parts.empty() ? "" : " + ") + format_bytes(part);
@@ -124,20 +159,26 @@ Section activations_section(const StepInputs& in, const MemoryTerms& terms) {
   };
   const KeptTensors kept = kept_tensors(in, shape);
   const int norms = m.parallel_mlp.norms, tensors = kept.norms;
-  std::string of_norms = norms == 0   ? "input and output of both norms"
-                         : norms == 1 ? "input and output of the one norm"
-                                      : "the one input of both norms, and their outputs";
+  const int branches = shape.branches();
+  std::string of_norms = branches == 1 ? "input and output of its norm"
+                         : norms == 0  ? "input and output of both norms"
+                         : norms == 1  ? "input and output of the one norm"
+                                       : "the one input of both norms, and their outputs";
   if (terms.parameters.frozen) of_norms = "inputs of the norms, and of adapters what they read";
   if (tensors < all_tensors(in, shape).norms) of_norms += ", but for what is computed once more";
-  add("norms and residuals", dropout ? fmt::format("T' h ({} w + 2)", tensors) : fmt::format("T' h {} w", tensors),
-      fmt::format("{} x {} x ({} x {}{})", rows(in), m.hidden, tensors, w, dropout ? " + 2" : ""), a.norms,
-      of_norms + (dropout ? ", two dropout masks" : ""));
-  const int widths = experts ? kept.experts : kept.mlp;
+  add("norms and residuals",
+      dropout ? fmt::format("T' h ({} w + {})", tensors, branches) : fmt::format("T' h {} w", tensors),
+      fmt::format("{} x {} x ({} x {}{})", rows(in), m.hidden, tensors, w,
+                  dropout ? fmt::format(" + {}", branches) : ""),
+      a.norms,
+      of_norms + (!dropout        ? ""
+                  : branches == 1 ? ", a dropout mask"
+                                  : ", two dropout masks"));
   if (shape.is_linear()) {
     if (a.projections > Volume{}) add_linear_attention(out, in, terms, a, "");
-  } else if (m.latent.kv_rank > 0) {
+  } else if (shape.attends() && m.latent.kv_rank > 0) {
     add_latent_activations(out, in, terms, shape, tokens(in), m.latent.q_rank > 0 ? rows(in) : tokens(in));
-  } else {
+  } else if (shape.attends()) {
     const int gates = !m.attention_gate ? 0
                       : kept.query      ? 2
                                         : 1,
@@ -154,16 +195,7 @@ Section activations_section(const StepInputs& in, const MemoryTerms& terms) {
                                                                                  : gates == 1 ? "; what the gate leaves"
                                                                                               : ""));
   }
-  if (experts)
-    add("shared experts", fmt::format("{} w T fs / TP", kept.mlp),
-        fmt::format("{} x {} x {} x {} / {}", kept.mlp, w, tokens(in), m.experts.shared_ffn, tp), a.mlp,
-        "what the activation function reads and writes");
-  if (experts)
-    add_experts(out, in, terms, a, kept);
-  else
-    add("MLP", fmt::format("{} w T f / TP", widths),
-        fmt::format("{} x {} x {} x {} / {}", widths, w, tokens(in), m.ffn, tp), a.mlp,
-        "what the activation function reads and writes");
+  add_feed_forward(out, in, terms, shape);
   if (in.options.attention == Attention::flash)
     add("attention core", in.layout.cp > 1 ? "4 b a s / (TP CP)" : "4 b a s / TP",
         fmt::format("4 x {} x {} x {} / {}{}", in.batch.micro_batch, m.heads, in.batch.sequence, tp, over_cp(in)),

@@ -88,9 +88,10 @@ void add_mlp_parameters(Section& out, const StepInputs& in, const LayerParameter
 
 void add_norms_and_biases(Section& out, const StepInputs& in, const LayerParameters& p, LayerShape shape) {
   const TransformerConfig& m = in.model;
-  const int vectors = (m.parallel_mlp.norms == 1 ? 1 : 2) * (m.biases ? 2 : 1);
-  std::string formula = fmt::format("{} h", vectors), numbers = fmt::format("{} x {}", vectors, m.hidden);
-  if (shape.is_linear()) {
+  const int vectors = (m.parallel_mlp.norms == 1 ? 1 : shape.branches()) * (m.biases ? 2 : 1);
+  std::string formula = vectors == 1 && shape.branches() == 1 ? "h" : fmt::format("{} h", vectors),
+              numbers = fmt::format("{} x {}", vectors, m.hidden);
+  if (shape.is_linear() && m.linear.whole_vectors() > 0) {
     formula += " + dv";
     numbers += fmt::format(" + {}", m.linear.value_dim);
   }
@@ -105,16 +106,37 @@ void add_norms_and_biases(Section& out, const StepInputs& in, const LayerParamet
                          "of attention; those of experts are counted with them"});
     return;
   }
-  out.terms.push_back(
-      {"biases of a layer", m.gated_mlp ? "((a + 2k) d + 2 f) / TP + 2 h" : "((a + 2k) d + f) / TP + 2 h",
-       fmt::format("(({} + 2 x {}) x {} + {}{}) / {} + 2 x {}", m.heads, m.kv_heads, m.head_dim,
-                   m.gated_mlp ? "2 x " : "", m.ffn, in.layout.tp, m.hidden),
-       p.sharded_biases + p.replicated_biases, "", "those of the output and down matrices are whole on every TP rank"});
+  std::string split, split_numbers;
+  if (shape.attends()) {
+    split = "(a + 2k) d";
+    split_numbers = fmt::format("({} + 2 x {}) x {}", m.heads, m.kv_heads, m.head_dim);
+  }
+  if (shape.has_mlp()) {
+    split += fmt::format("{}{}f", split.empty() ? "" : " + ", m.gated_mlp ? "2 " : "");
+    split_numbers += fmt::format("{}{}{}", split_numbers.empty() ? "" : " + ", m.gated_mlp ? "2 x " : "", m.ffn);
+  }
+  const std::string whole = shape.branches() == 1 ? "" : "2 ", whole_numbers = shape.branches() == 1 ? "" : "2 x ";
+  out.terms.push_back({"biases of a layer", fmt::format("({}) / TP + {}h", split, whole),
+                       fmt::format("({}) / {} + {}{}", split_numbers, in.layout.tp, whole_numbers, m.hidden),
+                       p.sharded_biases + p.replicated_biases, "",
+                       "those of the output and down matrices are whole on every TP rank"});
 }
 
 /// Linear attention in the place of attention.
 void add_linear_parameters(Section& out, const StepInputs& in, const LayerParameters& p) {
   const LinearAttention& l = in.model.linear;
+  if (l.is_ssd()) {
+    out.terms.push_back(
+        {"Mamba-2 of a layer", "(h (2 ak dk + 3 av dv + av) + (taps + 1) (2 ak dk + av dv) + 3 av + av dv) / TP",
+         fmt::format(
+             "({0} x (2 x {1} x {2} + 3 x {3} x {4} + {3}) + ({5} + 1) x (2 x {1} x {2} + {3} x {4}) + 3 x {3} + "
+             "{3} x {4}) / {6}",
+             in.model.hidden, l.key_heads, l.key_dim, l.value_heads, l.value_dim, l.conv, in.layout.tp),
+         p.attention, "",
+         "C, B, x, gate and steps; convolution with its biases; decays, biases of steps and what passes by; norm; "
+         "output; 1/TP of each"});
+    return;
+  }
   out.terms.push_back(
       {"linear attention of a layer", "(h (2 ak dk + 3 av dv + 2 av) + taps (2 ak dk + av dv) + 2 av) / TP",
        fmt::format(
@@ -144,12 +166,22 @@ std::string layer_sum(const LayerParameters& p) {
 }  // namespace
 
 const char* layer_text(LayerShape shape) {
+  if (shape.branches() == 1)
+    return shape.is_linear()     ? "a layer of linear attention alone"
+           : shape.attends()     ? "a layer of attention alone"
+           : shape.has_experts() ? "a layer of experts alone"
+                                 : "a layer of an MLP alone";
   if (shape.is_linear())
     return shape.has_experts() ? "a layer with linear attention and experts"
                                : "a layer with linear attention and an MLP";
   return shape.has_experts() ? "a layer with experts" : "a layer with an MLP";
 }
 const char* layers_text(LayerShape shape) {
+  if (shape.branches() == 1)
+    return shape.is_linear()     ? "layers of linear attention alone"
+           : shape.attends()     ? "layers of attention alone"
+           : shape.has_experts() ? "layers of experts alone"
+                                 : "layers of an MLP alone";
   if (shape.is_linear())
     return shape.has_experts() ? "linear-attention expert layers" : "linear-attention layers with an MLP";
   return shape.has_experts() ? "expert layers" : "layers with an MLP";
@@ -195,6 +227,8 @@ Section parameters_section(const StepInputs& in, const ParameterTerms& p, int st
     if (shape == shown) continue;
     const LayerParameters& of = p.layer[shape];
     if (shape.is_linear() && !shown.is_linear()) add_linear_parameters(out, in, of);
+    if (!shape.has_mixer() && shape.has_mlp()) add_mlp_parameters(out, in, of);
+    if (!shape.has_mixer() && shape.has_experts()) add_expert_parameters(out, in, of);
     out.terms.push_back(
         {layer_text(shape),
          shape == mlp_layer ? "the same, its MLP in the place of router and experts" : "sum of its parts",

@@ -10,18 +10,23 @@ namespace {
 
 std::string flops(double value) { return format_count(value) + "FLOP"; }
 
+/// Layers that attend to keys: all, those without linear attention, or of a hybrid model its own.
+const char* attending_text(const TransformerConfig& m) {
+  return !m.pattern.empty() ? "La" : linear_layers(m) > 0 ? "(L - Ll)" : "L";
+}
+
 /// Of a token in the matrices of attention, in those of the MLP, and of the experts that it is sent to.
 void add_linear(Section& out, const StepInputs& in, const FlopTerms& f) {
   const TransformerConfig& m = in.model;
   const LatentAttention& a = m.latent;
   const Experts& e = m.experts;
-  const int matrices = m.gated_mlp ? 3 : 2, with_experts = expert_layers(m), dense = m.layers - with_experts;
+  const int matrices = m.gated_mlp ? 3 : 2, with_experts = expert_layers(m), dense = mlp_layers(m);
   std::string formula, numbers;
   const int linear = linear_layers(m);
   if (a.kv_rank == 0) {
     const int of_heads = m.attention_gate ? 3 : 2;
-    formula = fmt::format("{} h d ({}a + 2k)", linear > 0 ? "(L - Ll)" : "L", of_heads);
-    numbers = fmt::format("{} x {} x {} x ({} x {} + 2 x {})", m.layers - linear, m.hidden, m.head_dim, of_heads,
+    formula = fmt::format("{} h d ({}a + 2k)", attending_text(m), of_heads);
+    numbers = fmt::format("{} x {} x {} x ({} x {} + 2 x {})", attending_layers(m), m.hidden, m.head_dim, of_heads,
                           m.heads, m.kv_heads);
   } else if (a.q_rank > 0) {
     formula = "L (h (rq + rkv + dr) + a (rq (dn + dr) + rkv (dn + dv) + dv h))";
@@ -35,9 +40,9 @@ void add_linear(Section& out, const StepInputs& in, const FlopTerms& f) {
                           a.value, m.hidden);
   }
   if (const LinearAttention& l = m.linear; linear > 0) {
-    formula += " + Ll h (2 ak dk + 3 av dv + 2 av)";
-    numbers += fmt::format(" + {} x {} x (2 x {} x {} + 3 x {} x {} + 2 x {})", linear, m.hidden, l.key_heads,
-                           l.key_dim, l.value_heads, l.value_dim, l.value_heads);
+    formula += fmt::format(" + Ll h (2 ak dk + 3 av dv + {}av)", l.is_ssd() ? "" : "2 ");
+    numbers += fmt::format(" + {} x {} x (2 x {} x {} + 3 x {} x {} + {} x {})", linear, m.hidden, l.key_heads,
+                           l.key_dim, l.value_heads, l.value_dim, l.is_ssd() ? 1 : 2, l.value_heads);
   }
   if (dense > 0) {
     formula += fmt::format(" + Ld {} h f", matrices);
@@ -104,7 +109,8 @@ void add_flops(Section& out, const StepInputs& in, const FlopTerms& f) {
   const TransformerConfig& m = in.model;
   const int s = in.batch.sequence, matrices = m.gated_mlp ? 3 : 2;
   const int linear = linear_layers(m);
-  const bool plain = m.experts.count == 0 && m.latent.kv_rank == 0 && linear == 0 && !m.attention_gate;
+  const bool plain = m.experts.count == 0 && m.latent.kv_rank == 0 && linear == 0 && !m.attention_gate &&
+                     attending_layers(m) == m.layers && mlp_layers(m) == m.layers;
   if (!plain) add_linear(out, in, f);
   if (plain)
     out.terms.push_back({"linear layers", fmt::format("2 s L (h d (2a + 2k) + {} h f)", matrices),
@@ -119,15 +125,22 @@ void add_flops(Section& out, const StepInputs& in, const FlopTerms& f) {
                                      m.latent.rope, m.latent.value),
                          f.core, "FLOP", whole});
   else
-    out.terms.push_back({"attention core", "4 L a s^2 d",
-                         fmt::format("4 x {} x {} x {} x {} x {}", m.layers, m.heads, s, s, m.head_dim), f.core, "FLOP",
-                         whole});
+    out.terms.push_back({"attention core", fmt::format("4 {} a s^2 d", attending_text(m)),
+                         fmt::format("4 x {} x {} x {} x {} x {}", attending_layers(m), m.heads, s, s, m.head_dim),
+                         f.core, "FLOP", whole});
   if (const LinearAttention& l = m.linear; linear > 0) {
     Term& core = out.terms.back();
-    core.formula = "4 (L - Ll) a s^2 d + Ll s (8 av dk dv + 2 taps (2 ak dk + av dv))";
-    core.numbers = fmt::format(
-        "4 x {0} x {1} x {2} x {2} x {3} + {4} x {2} x (8 x {5} x {6} x {7} + 2 x {8} x (2 x {9} x {6} + {5} x {7}))",
-        m.layers - linear, m.heads, s, m.head_dim, linear, l.value_heads, l.key_dim, l.value_dim, l.conv, l.key_heads);
+    core.formula = fmt::format("4 {} a s^2 d + Ll s {}", attending_text(m),
+                               l.is_ssd() ? "7 av dk dv" : "(8 av dk dv + 2 taps (2 ak dk + av dv))");
+    if (l.is_ssd())
+      core.numbers =
+          fmt::format("4 x {0} x {1} x {2} x {2} x {3} + {4} x {2} x 7 x {5} x {6} x {7}", attending_layers(m), m.heads,
+                      s, m.head_dim, linear, l.value_heads, l.key_dim, l.value_dim);
+    else
+      core.numbers = fmt::format(
+          "4 x {0} x {1} x {2} x {2} x {3} + {4} x {2} x (8 x {5} x {6} x {7} + 2 x {8} x (2 x {9} x {6} + {5} x {7}))",
+          attending_layers(m), m.heads, s, m.head_dim, linear, l.value_heads, l.key_dim, l.value_dim, l.conv,
+          l.key_heads);
     core.source =
         "whole matrices also where attention is causal; linear attention token by token, as Megatron-LM counts";
   }

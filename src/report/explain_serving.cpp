@@ -559,9 +559,11 @@ std::vector<Section> serving_sections(const StepReport& report) {
   std::vector<Section> out{layer_kernels(in, served.prefill, prompts, false),
                            layer_kernels(in, served.decode, token_words, true)};
   for (const auto& [phase, words] : {std::pair(&served.prefill, &prompts), std::pair(&served.decode, &token_words)})
-    if (!phase->linear_operations.empty())
-      out.push_back(kernels_section(in, fmt::format("kernels of one layer with linear attention, {}", words->title),
-                                    {{words->name, &phase->linear_operations}}));
+    for (const auto& [operations, of] : {std::pair(&phase->linear_operations, linear_text(in.model)),
+                                         std::pair(&phase->feed_forward_operations, feed_forward_text(in.model))})
+      if (!operations->empty())
+        out.push_back(kernels_section(in, fmt::format("kernels of one layer with {}, {}", of, words->title),
+                                      {{words->name, operations}}));
   for (const auto& [phase, words] : {std::pair(&served.prefill, &prompts), std::pair(&served.decode, &token_words)})
     if (!phase->collectives.empty())
       out.push_back(

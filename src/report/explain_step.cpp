@@ -10,6 +10,7 @@
 #include "collcast/workload/gemm_time.hpp"
 #include "report/explain.hpp"
 #include "report/sent.hpp"
+#include "report/step_tables.hpp"
 
 namespace collcast {
 
@@ -91,8 +92,10 @@ std::string measured_text(const StepInputs& in, const std::vector<KernelPass>& p
 
 namespace {
 
-bool has_delta_rule(const std::vector<Operation>& kernels) {
-  return std::any_of(kernels.begin(), kernels.end(), [](const Operation& op) { return op.name == delta_rule; });
+bool has_kernel(const std::vector<KernelPass>& passes, const char* name) {
+  return std::any_of(passes.begin(), passes.end(), [&](const KernelPass& p) {
+    return std::any_of(p.kernels->begin(), p.kernels->end(), [&](const Operation& op) { return op.name == name; });
+  });
 }
 
 }  // namespace
@@ -152,10 +155,11 @@ Section kernels_section(const StepInputs& in, std::string title, const std::vect
       measured = measured || op.measured_ratio > 0;
     }
   if (measured) out.text.push_back({measured_text(in, passes), Paragraph::Tone::plain});
-  if (std::any_of(passes.begin(), passes.end(), [](const KernelPass& p) { return has_delta_rule(*p.kernels); }))
-    out.text.push_back({fmt::format("the {} is {} kernels one after the other, its gradient {}: so many overheads",
-                                    delta_rule, delta_rule_kernels, 2 * delta_rule_kernels),
-                        Paragraph::Tone::plain});
+  for (const auto& [rule, kernels] : {std::pair(delta_rule, delta_rule_kernels), std::pair(ssd_scan, ssd_kernels)})
+    if (has_kernel(passes, rule))
+      out.text.push_back({fmt::format("the {} is {} kernels one after the other, its gradient {}: so many overheads",
+                                      rule, kernels, 2 * kernels),
+                          Paragraph::Tone::plain});
   out.tables.push_back(std::move(table));
   return out;
 }
@@ -233,10 +237,12 @@ void add_training(ExplainReport& out, const StepReport& report) {
                                             {"backward", &r.operations.backward},
                                             {"recompute", &r.operations.recompute}}));
     out.sections.push_back(layer_section(report));
-    if (const LayerOperations& linear = r.linear_operations; !linear.empty())
-      out.sections.push_back(kernels_section(
-          *report.inputs, "kernels of one layer with linear attention, one micro-batch",
-          {{"forward", &linear.forward}, {"backward", &linear.backward}, {"recompute", &linear.recompute}}));
+    for (const auto& [of, name] : {std::pair(&r.linear_operations, linear_text(report.inputs->model)),
+                                   std::pair(&r.feed_forward_operations, feed_forward_text(report.inputs->model))})
+      if (!of->empty())
+        out.sections.push_back(
+            kernels_section(*report.inputs, fmt::format("kernels of one layer with {}, one micro-batch", name),
+                            {{"forward", &of->forward}, {"backward", &of->backward}, {"recompute", &of->recompute}}));
   }
   if (!r.collectives.empty()) out.sections.push_back(collectives_section(report, "collectives", "step", r.collectives));
   if (report.inputs)

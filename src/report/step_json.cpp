@@ -189,7 +189,9 @@ Json inputs_json(const StepInputs& in, const CollectivePolicy& collectives, Shar
     out["model"]["linear_attention"] = {{"key_heads", l.key_heads}, {"value_heads", l.value_heads},
                                         {"key_dim", l.key_dim},     {"value_dim", l.value_dim},
                                         {"conv", l.conv},           {"full_every", l.full_every},
-                                        {"full_at", l.full_at},     {"layers", linear_layers(in.model)}};
+                                        {"full_at", l.full_at},     {"layers", linear_layers(in.model)},
+                                        {"rule", to_string(l.rule)}};
+  if (!in.model.pattern.empty()) out["model"]["hybrid_layer_pattern"] = in.model.pattern;
   if (in.model.attention_gate) out["model"]["attention_gate"] = true;
   if (const SparseAttention& a = in.model.sparse; a.top_k > 0)
     out["model"]["sparse_attention"] = {{"heads", a.heads}, {"dim", a.dim}, {"top_k", a.top_k}};
@@ -338,6 +340,8 @@ Json phase_json(const ServingPhase& phase) {
            {"layer_s", phase.layer.count()},       {"layer_comm_s", phase.layer_comm.count()},
            {"collectives", Json::array()},         {"operations", operations_json(phase.operations)}};
   if (!phase.linear_operations.empty()) out["linear_operations"] = operations_json(phase.linear_operations);
+  if (!phase.feed_forward_operations.empty())
+    out["feed_forward_operations"] = operations_json(phase.feed_forward_operations);
   for (const CollectiveCost& c : phase.collectives) out["collectives"].push_back(collective_json(c));
   return out;
 }
@@ -426,6 +430,7 @@ Json document_json(const StepReport& report) {
   out["critical_path"] = path_json(r.critical_path);
   out["operations"] = passes_json(r.operations);
   if (!r.linear_operations.empty()) out["linear_operations"] = passes_json(r.linear_operations);
+  if (!r.feed_forward_operations.empty()) out["feed_forward_operations"] = passes_json(r.feed_forward_operations);
   if (report.faults) out["faults"] = effect_json(*report.faults, r);
   if (r.classes > 0) out["folding"] = {{"ranks", r.ranks}, {"classes", r.classes}};
   if (report.unfolded) out["unfolded"] = unfolded_json(*report.unfolded, r);

@@ -41,7 +41,7 @@ std::string inputs_text(const StepInputs& in) {
     active +=
         fmt::format(", windows of {} tokens in {} of {} layers", in.model.window.tokens, windowed, in.model.layers);
   if (const int linear = linear_layers(in.model); linear > 0)
-    active += fmt::format(", linear attention in {} of {} layers", linear, in.model.layers);
+    active += fmt::format(", {} in {} of {} layers", linear_text(in.model), linear, in.model.layers);
   if (in.model.sparse.top_k > 0) active += fmt::format(", attends to {} of all tokens", in.model.sparse.top_k);
   if (const LowRankAdapters& lora = in.options.lora; lora.rank > 0)
     active += fmt::format("; LoRA of rank {} trains {}{}", lora.rank, format_count(adapter_parameter_count(in)),
@@ -361,11 +361,14 @@ Page page(const StepReport& report) {
   if (!r.collectives.empty()) out.blocks.push_back(collectives_table(report, r.collectives, "step"));
   if (report.list_operations && report.inputs) {
     out.blocks.push_back(operations_table(*report.inputs, r.operations));
-    if (!r.linear_operations.empty()) {
-      out.blocks.push_back(operations_table(*report.inputs, r.linear_operations));
-      std::get<Table>(out.blocks.back())
-          .title.insert(std::string("kernels of one layer").size(), " with linear attention");
-    }
+    for (const auto& [operations, of] :
+         {std::pair(&r.linear_operations, linear_text(report.inputs->model)),
+          std::pair(&r.feed_forward_operations, feed_forward_text(report.inputs->model))})
+      if (!operations->empty()) {
+        out.blocks.push_back(operations_table(*report.inputs, *operations));
+        std::get<Table>(out.blocks.back())
+            .title.insert(std::string("kernels of one layer").size(), fmt::format(" with {}", of));
+      }
   }
   add_price_notes(out, report);
   if (report.faults) {

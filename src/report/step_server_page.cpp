@@ -112,6 +112,10 @@ Table serving_operations(const StepInputs& in, const InferenceResult& s) {
   append_operations(out, "a token", s.decode.operations);
   append_operations(out, "prompts, linear", s.prefill.linear_operations);
   append_operations(out, "a token, linear", s.decode.linear_operations);
+  append_operations(out, fmt::format("prompts, {}", feed_forward_text(in.model)).c_str(),
+                    s.prefill.feed_forward_operations);
+  append_operations(out, fmt::format("a token, {}", feed_forward_text(in.model)).c_str(),
+                    s.decode.feed_forward_operations);
   return out;
 }
 

@@ -38,9 +38,14 @@ bool nccl_collectives(const StepReport& report) {
          !(inference ? inference->decode.collectives : report.result.collectives).empty();
 }
 
+const char* linear_text(const TransformerConfig& m) { return m.linear.is_ssd() ? "Mamba-2" : "linear attention"; }
+const char* feed_forward_text(const TransformerConfig& m) {
+  return m.experts.count > 0 ? "experts alone" : "an MLP alone";
+}
+
 std::string layer_title(const StepInputs& in) {
-  const int others = windowed_layers(in.model) + linear_layers(in.model);
-  const bool mixed = others > 0 && others < in.model.layers;
+  const int attending = attending_layers(in.model) - windowed_layers(in.model);
+  const bool mixed = attending > 0 && attending < in.model.layers;
   return std::string("one layer") + (mixed ? " that attends to all tokens" : "") + ", one micro-batch";
 }
 
@@ -107,8 +112,9 @@ void append_operations(Table& out, const char* pass, const std::vector<Operation
 
 std::optional<std::string> unmeasured_text(const StepInputs& in) {
   if (linear_layers(in.model) == 0) return std::nullopt;
-  return "linear attention: none of its kernels between the two products was measured; they have the efficiencies of "
-         "attention's products, of attention over a cache and of memory-bound kernels (docs/steps.md).";
+  return std::string(linear_text(in.model)) +
+         ": none of its kernels between the two products was measured; they have the efficiencies of attention's "
+         "products, of attention over a cache and of memory-bound kernels (docs/steps.md).";
 }
 
 Table operations_table(const StepInputs& in, const LayerOperations& operations) {

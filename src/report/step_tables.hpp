@@ -18,7 +18,10 @@ std::string percent_of(double part, double whole);
 /// A part of a whole as a bar of characters.
 std::string bar(double part, double whole);
 bool nccl_collectives(const StepReport& report);
-/// Where some layers have a window and others do not, those are shown.
+/// "linear attention", "Mamba-2"; "experts", "an MLP" alone.
+const char* linear_text(const TransformerConfig&);
+const char* feed_forward_text(const TransformerConfig&);
+/// Of the layer that is shown for all: where some attend to all tokens and others do not, one of those.
 std::string layer_title(const StepInputs& in);
 /// ", of the slowest stage (stage 3)" where there is more than one.
 std::string of_stage(const StepReport& report);

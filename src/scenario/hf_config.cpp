@@ -1,12 +1,12 @@
 // Hugging Face config.json -> TransformerConfig.
 //
 // The Llama family (Llama, Mistral, Qwen2, Qwen3, Gemma) shares one set of keys, to which mixtures of experts (Mixtral,
-// MiniMax-M2, gpt-oss, Grok-1, Qwen2-MoE, Qwen3-MoE, Qwen3-Next, DeepSeek-V2, -V3 and -V3.2, GLM-5) add theirs; GPT-2,
-// GPT-NeoX, Falcon and MPT have their own. Defaults are those of the transformers library, because config.json leaves
-// them out. Other keys are not looked at, unless they are nearly one of ours that is absent, or another tool's name for
-// it. Left out: Qwen2's biases on Q, K, V (counted as none), Qwen3's and Gemma 3's Q and K norms, DeepSeek-V3's biases
-// of the router and its layers that predict a second token, gpt-oss' biases and sinks, Gemma 2's and 3's norms behind
-// attention and MLP and caps of logits.
+// MiniMax-M2, gpt-oss, Grok-1, Qwen2-MoE, Qwen3-MoE, Qwen3-Next, DeepSeek-V2, -V3 and -V3.2, GLM-5) and Nemotron-H add
+// theirs; GPT-2, GPT-NeoX, Falcon and MPT have their own. Defaults are those of the transformers library, because
+// config.json leaves them out. Other keys are not looked at, unless they are nearly one of ours that is absent, or
+// another tool's name for it. Left out: Qwen2's biases on Q, K, V (counted as none), Qwen3's and Gemma 3's Q and K
+// norms, DeepSeek-V3's biases of the router and its layers that predict a second token, gpt-oss' biases and sinks,
+// Gemma 2's and 3's norms behind attention and MLP and caps of logits.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -28,6 +28,8 @@ using input::AsTruth;
 using input::Entry;
 using input::Node;
 using input::Object;
+using input::read_hybrid_layers;
+using input::read_linear_attention;
 using input::Reader;
 
 constexpr AsNumber dropout{0, 1, false, true};
@@ -80,6 +82,13 @@ TransformerConfig read_nemotron(Object& o) {
   return m;
 }
 
+TransformerConfig read_nemotron_h(Object& o) {
+  o.allow({"attention_head_dim"});
+  TransformerConfig m = read_mistral(o);
+  m.gated_mlp = false;
+  return m;
+}
+
 /// All MLPs are experts.
 TransformerConfig read_experts(Object& o, TransformerConfig m, const char* count) {
   o.required(count, m.experts.count, AsCount{});
@@ -92,6 +101,12 @@ TransformerConfig read_grok(Object& o) { return read_experts(o, read_mistral(o),
 /// Heads have a size of their own (MiniMax-M2, gpt-oss).
 TransformerConfig read_mixtral_with_heads(Object& o) { return read_experts(o, read_qwen3(o), "num_local_experts"); }
 
+/// Beside those that tokens are sent to, with a gate of what they give.
+void read_shared_expert(Object& o, Experts& e) {
+  o.required("shared_expert_intermediate_size", e.shared_ffn, AsCount{});
+  e.shared_gate = true;
+}
+
 void read_qwen_experts(Object& o, Experts& e) {
   o.required("num_experts", e.count, AsCount{});
   o.required("num_experts_per_tok", e.top_k, AsCount{});
@@ -102,16 +117,14 @@ void read_qwen_experts(Object& o, Experts& e) {
 TransformerConfig read_qwen2_moe(Object& o) {
   TransformerConfig m = read_mistral(o);
   read_qwen_experts(o, m.experts);
-  o.required("shared_expert_intermediate_size", m.experts.shared_ffn, AsCount{});
-  m.experts.shared_gate = true;
+  read_shared_expert(o, m.experts);
   return m;
 }
 /// Three layers of linear attention to one that attends to keys, with a gate of what that gives (hf_layers.hpp).
 TransformerConfig read_qwen3_next(Object& o) {
   TransformerConfig m = read_qwen3(o);
   read_qwen_experts(o, m.experts);
-  o.required("shared_expert_intermediate_size", m.experts.shared_ffn, AsCount{});
-  m.experts.shared_gate = true;
+  read_shared_expert(o, m.experts);
   return m;
 }
 /// The same; where all MLPs are experts the file need not say how wide another would be.
@@ -119,8 +132,7 @@ TransformerConfig read_qwen35_moe(Object& o) {
   if (o.node().find("intermediate_size") != nullptr) return read_qwen3_next(o);
   TransformerConfig m = read_family(o, {.states_kv_heads = true, .states_head_dim = true, .states_ffn = false});
   read_qwen_experts(o, m.experts);
-  o.required("shared_expert_intermediate_size", m.experts.shared_ffn, AsCount{});
-  m.experts.shared_gate = true;
+  read_shared_expert(o, m.experts);
   m.ffn = m.experts.ffn;
   return m;
 }
@@ -331,7 +343,7 @@ struct Architecture {
   std::string model_type;
   TransformerConfig (*read)(Object&);
   Windows windows = no_windows;
-  bool linear = false;  ///< layers of linear attention
+  void (*layers)(Reader&, Object&, TransformerConfig&) = nullptr;  ///< of linear attention, or of one part each
 };
 
 std::vector<Architecture> supported() {
@@ -346,17 +358,18 @@ std::vector<Architecture> supported() {
           {"CohereForCausalLM", "cohere", read_cohere},
           {"Cohere2ForCausalLM", "cohere2", read_cohere, one_in_four},
           {"NemotronForCausalLM", "nemotron", read_nemotron},
+          {"NemotronHForCausalLM", "nemotron_h", read_nemotron_h, no_windows, read_hybrid_layers},
           {"MixtralForCausalLM", "mixtral", read_mixtral, if_stated},
           {"MiniMaxM2ForCausalLM", "minimax_m2", read_mixtral_with_heads},
           {"GptOssForCausalLM", "gpt_oss", read_mixtral_with_heads, short_alternating},
           {"Grok1ModelForCausalLM", "grok-1", read_grok},
           {"Qwen2MoeForCausalLM", "qwen2_moe", read_qwen2_moe, if_asked},
           {"Qwen3MoeForCausalLM", "qwen3_moe", read_qwen3_moe, if_asked},
-          {"Qwen3NextForCausalLM", "qwen3_next", read_qwen3_next, no_windows, true},
-          {"Qwen3_5ForCausalLM", "qwen3_5_text", read_qwen3, no_windows, true},
-          {"Qwen3_5MoeForCausalLM", "qwen3_5_moe_text", read_qwen35_moe, no_windows, true},
-          {"Qwen3_5ForConditionalGeneration", "qwen3_5", read_qwen3, no_windows, true},
-          {"Qwen3_5MoeForConditionalGeneration", "qwen3_5_moe", read_qwen35_moe, no_windows, true},
+          {"Qwen3NextForCausalLM", "qwen3_next", read_qwen3_next, no_windows, read_linear_attention},
+          {"Qwen3_5ForCausalLM", "qwen3_5_text", read_qwen3, no_windows, read_linear_attention},
+          {"Qwen3_5MoeForCausalLM", "qwen3_5_moe_text", read_qwen35_moe, no_windows, read_linear_attention},
+          {"Qwen3_5ForConditionalGeneration", "qwen3_5", read_qwen3, no_windows, read_linear_attention},
+          {"Qwen3_5MoeForConditionalGeneration", "qwen3_5_moe", read_qwen35_moe, no_windows, read_linear_attention},
           {"DeepseekV2ForCausalLM", "deepseek_v2", read_deepseek},
           {"DeepseekV3ForCausalLM", "deepseek_v3", read_deepseek},
           {"DeepseekV32ForCausalLM", "deepseek_v32", read_deepseek_sparse},
@@ -438,29 +451,32 @@ void note_places(const Node& tree, Origins& origins) {
       {"hidden", {"hidden_size", "n_embd", "d_model"}},
       {"heads", {"num_attention_heads", "n_head", "n_heads"}},
       {"kv_heads", {"num_key_value_heads", "num_kv_heads", "num_attention_heads", "n_head", "n_heads"}},
-      {"head_dim", {"head_dim", "hidden_size", "n_embd", "d_model"}},
+      {"head_dim", {"head_dim", "attention_head_dim", "hidden_size", "n_embd", "d_model"}},
       {"ffn", {"intermediate_size", "n_inner", "ffn_hidden_size", "n_embd", "hidden_size", "d_model"}},
       {"vocab", {"vocab_size"}},
       {"learned_positions", {"n_positions"}},
       {"experts.count", {"num_local_experts", "num_experts", "n_routed_experts"}},
       {"experts.top_k", {"num_experts_per_tok"}},
       {"experts.ffn", {"moe_intermediate_size", "intermediate_size"}},
-      {"experts.shared_ffn", {"shared_expert_intermediate_size", "n_shared_experts"}},
+      {"experts.shared_ffn",
+       {"shared_expert_intermediate_size", "moe_shared_expert_intermediate_size", "n_shared_experts"}},
       {"experts.dense_layers", {"first_k_dense_replace"}},
       {"experts.every", {"decoder_sparse_step", "moe_layer_freq"}},
       {"experts.groups", {"n_group"}},
+      {"experts.latent", {"moe_latent_size"}},
       {"experts.group_top_k", {"topk_group"}},
       {"mla.q_rank", {"q_lora_rank"}},
       {"mla.kv_rank", {"kv_lora_rank"}},
       {"mla.nope", {"qk_nope_head_dim"}},
       {"mla.rope", {"qk_rope_head_dim"}},
       {"mla.value", {"v_head_dim"}},
-      {"linear_attention", {"linear_num_key_heads"}},
-      {"linear_attention.key_heads", {"linear_num_key_heads"}},
-      {"linear_attention.value_heads", {"linear_num_value_heads"}},
-      {"linear_attention.key_dim", {"linear_key_head_dim"}},
-      {"linear_attention.value_dim", {"linear_value_head_dim"}},
-      {"linear_attention.conv", {"linear_conv_kernel_dim"}},
+      {"linear_attention", {"linear_num_key_heads", "mamba_num_heads"}},
+      {"linear_attention.key_heads", {"linear_num_key_heads", "n_groups"}},
+      {"linear_attention.value_heads", {"linear_num_value_heads", "mamba_num_heads"}},
+      {"linear_attention.key_dim", {"linear_key_head_dim", "ssm_state_size"}},
+      {"linear_attention.value_dim", {"linear_value_head_dim", "mamba_head_dim"}},
+      {"linear_attention.conv", {"linear_conv_kernel_dim", "conv_kernel"}},
+      {"hybrid_layer_pattern", {"hybrid_override_pattern", "layers_block_type"}},
       {"linear_attention.full_every", {"full_attention_interval", "linear_num_key_heads"}},
       {"attention_gate", {"attn_output_gate"}},
       {"sparse_attention", {"index_topk"}},
@@ -476,7 +492,7 @@ void note_places(const Node& tree, Origins& origins) {
   for (const auto& [ours, theirs] : keys) {
     const auto has = [&](const char* key) {
       const Node* node = tree.find(key);
-      return node != nullptr && node->kind == Node::Kind::scalar;
+      return node != nullptr && (node->kind == Node::Kind::scalar || std::string_view(key) == "layers_block_type");
     };
     const auto found = std::find_if(theirs.begin(), theirs.end(), has);
     if (found != theirs.end()) origins.set(fmt::format("model.{}", ours), tree.find(*found)->at.location());
@@ -527,7 +543,7 @@ Result<TransformerConfig> read_hf_config(std::string_view text, const std::strin
   // A model of text and images says this of the whole.
   if (&node != &*tree && node.find("tie_word_embeddings") == nullptr)
     outer.optional("tie_word_embeddings", model.tied_embeddings, AsTruth{});
-  if (architecture.linear) read_linear_attention(reader, o, model);
+  if (architecture.layers != nullptr) architecture.layers(reader, o, model);
   input::read_windows(reader, o, architecture.windows, model);
   warn_of_experts(reader, node, model);
   warn_of_shared_choices(reader, node, model);

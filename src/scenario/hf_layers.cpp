@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "scenario/parse.hpp"
@@ -46,7 +47,51 @@ void check_types(Reader& reader, const Node& at, const std::vector<std::string>&
   }
 }
 
+/// `hybrid_override_pattern` as it is, or `layers_block_type` in its letters.
+void read_pattern(Reader& reader, Object& o, TransformerConfig& m) {
+  o.allow({"layers_block_type", "hybrid_override_pattern"});
+  const Node* types = o.node().find("layers_block_type");
+  if (types == nullptr || o.node().find("hybrid_override_pattern") != nullptr) {
+    o.required("hybrid_override_pattern", m.pattern, AsText{});
+    return;
+  }
+  constexpr std::pair<const char*, char> words[] = {{"mamba", 'M'}, {"attention", '*'}, {"mlp", '-'}, {"moe", 'E'}};
+  std::vector<std::string> read;
+  if (!o.optional("layers_block_type", read, AsList<AsText, std::string>{{}})) return;
+  for (std::size_t i = 0; i < read.size(); ++i) {
+    const auto* word = std::ranges::find(words, read[i], [](const auto& w) { return std::string(w.first); });
+    if (word == std::end(words))
+      reader.error({types->items[i].at.location(), fmt::format("unknown kind of layer '{}'", shown(read[i])),
+                    "expected mamba, attention, mlp or moe"});
+    else
+      m.pattern += word->second;
+  }
+}
+
 }  // namespace
+
+void read_hybrid_layers(Reader& reader, Object& o, TransformerConfig& m) {
+  read_pattern(reader, o, m);
+  o.optional("attention_head_dim", m.head_dim, AsCount{});
+  LinearAttention& l = m.linear;
+  if (m.pattern.find('M') != std::string::npos) {
+    o.required("mamba_num_heads", l.value_heads, AsCount{});
+    o.required("mamba_head_dim", l.value_dim, AsCount{});
+    o.required("n_groups", l.key_heads, AsCount{});
+    o.required("ssm_state_size", l.key_dim, AsCount{});
+    o.optional("conv_kernel", l.conv, AsCount{});
+    l.rule = LinearRule::ssd;
+  }
+  if (m.pattern.find('E') == std::string::npos) return;
+  Experts& e = m.experts;
+  o.required("n_routed_experts", e.count, AsCount{});
+  o.required("num_experts_per_tok", e.top_k, AsCount{});
+  o.required("moe_intermediate_size", e.ffn, AsCount{});
+  o.optional("moe_shared_expert_intermediate_size", e.shared_ffn, AsCount{0, max_count});
+  o.optional("moe_latent_size", e.latent, AsCount{0, max_count});
+  o.optional("n_group", e.groups, AsCount{});
+  o.optional("topk_group", e.group_top_k, AsCount{});
+}
 
 void read_linear_attention(Reader& reader, Object& o, TransformerConfig& m) {
   LinearAttention& l = m.linear;

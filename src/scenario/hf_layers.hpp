@@ -16,6 +16,8 @@ struct Windows {
 };
 /// Linear attention of Qwen3-Next and Qwen3.5, and the gate of their attention.
 void read_linear_attention(Reader&, Object&, TransformerConfig&);
+/// Layers of Nemotron-H and Nemotron 3, each of Mamba-2, attention, an MLP or experts alone, and the sizes of these.
+void read_hybrid_layers(Reader&, Object&, TransformerConfig&);
 /// Sliding windows, where the architecture has them.
 void read_windows(Reader&, Object&, const Windows&, TransformerConfig&);
 

@@ -131,6 +131,7 @@ void read_linear(Reader& reader, const Node& node, Part part, int layers, Linear
   figure(o, part, "key_dim", l.key_dim, AsCount{});
   figure(o, part, "value_dim", l.value_dim, AsCount{});
   o.optional("conv", l.conv, AsCount{});
+  o.optional("rule", l.rule, as_word<LinearRule>({LinearRule::gated_delta, LinearRule::ssd}));
   o.optional("full_every", l.full_every, AsCount{0, max_count});
   read_full_at(reader, o, "model.linear_attention", layers, l.full_at);
   o.finish();
@@ -197,6 +198,7 @@ TransformerConfig read_model(Reader& reader, const Node& node, const std::string
   read_linear(reader, o.section("linear_attention"), part_of(o, "linear_attention", m.linear.key_heads > 0), m.layers,
               m.linear);
   o.optional("attention_gate", m.attention_gate, AsTruth{});
+  o.optional("hybrid_layer_pattern", m.pattern, AsText{});
   read_sparse_attention(reader, o.section("sparse_attention"), part_of(o, "sparse_attention", m.sparse.is_given()),
                         m.sparse);
   read_parallel_mlp(reader, o.section("parallel_mlp"), m.parallel_mlp);

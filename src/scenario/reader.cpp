@@ -351,7 +351,8 @@ const Entry* Object::misnamed(std::string_view key) const {
   for (const auto& [known, names] : also_called_) {
     if (known != key) continue;
     for (const Entry& entry : node_.entries)
-      if (std::find(names.begin(), names.end(), entry.key) != names.end()) return &entry;
+      if (std::ranges::find(names, entry.key) != names.end() && std::ranges::find(keys_, entry.key) == keys_.end())
+        return &entry;
   }
   return misspelt(node_, key, keys_);
 }

@@ -36,7 +36,8 @@ class ExpertCheck {
                 seen("model.experts.count"),
             "use top_k " + std::to_string(e.count) + " or less");
     groups();
-    if (e.every >= 1 && in_.model.layers >= 1 && in_.model.layers <= most_layers && expert_layers(in_.model) == 0)
+    if (e.every >= 1 && in_.model.layers >= 1 && in_.model.layers <= most_layers && in_.model.pattern.empty() &&
+        expert_layers(in_.model) == 0)
       wrong({"model.experts.dense_layers", "model.layers"},
             "none of the " + std::to_string(in_.model.layers) + " layers" + seen("model.layers") + " has experts",
             "use a smaller dense_layers or every");

@@ -20,6 +20,7 @@ const char* no_use_of(RecomputeModule module, const StepInputs& in) {
   const bool exchanged = in.layout.cp > 1 && in.layout.cp_exchange == ContextExchange::ulysses;
   constexpr const char* heads = "with cp_exchange ulysses a backward needs queries, keys and values as exchanged";
   switch (module) {
+    // What is taken where nobody says anything.
     case RecomputeModule::core_attn:
     case RecomputeModule::layernorm:
       return nullptr;
@@ -33,8 +34,11 @@ const char* no_use_of(RecomputeModule module, const StepInputs& in) {
     case RecomputeModule::q_proj:
     case RecomputeModule::k_proj:
     case RecomputeModule::v_proj:
+      if (!m.pattern.empty() && attending_layers(m) == 0) return "no layer of the model attends to keys";
       return latent ? "latent attention has mla_up_proj in its place" : exchanged ? heads : nullptr;
     case RecomputeModule::o_proj:
+      if (!m.pattern.empty())
+        return "layers of a hybrid model end with it, and no backward of theirs needs what it gives";
       return m.parallel_mlp.norms > 0 ? "beside an MLP no backward needs what it gives" : nullptr;
     case RecomputeModule::gate_proj:
       if (!m.gated_mlp) return "the model's MLP has no gate";
@@ -42,7 +46,9 @@ const char* no_use_of(RecomputeModule module, const StepInputs& in) {
     case RecomputeModule::mlp:
     case RecomputeModule::up_proj:
     case RecomputeModule::mlp_act:
-      return experts && expert_layers(m) == m.layers ? "all layers of the model have experts" : nullptr;
+      return mlp_layers(m) > 0                         ? nullptr
+             : experts && expert_layers(m) == m.layers ? "all layers of the model have experts"
+                                                       : "no layer of the model has an MLP";
   }
   return nullptr;
 }

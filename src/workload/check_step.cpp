@@ -106,6 +106,7 @@ class Check {
     latent_sizes();
     window();
     workload::check_linear_sizes(misfits_);
+    workload::check_hybrid(misfits_);
     workload::check_sparse_sizes(misfits_);
     gate();
     beside();
@@ -202,8 +203,9 @@ class Check {
       const char *what, *path;
       int value;
     };
-    std::vector<Divided> all{{"heads", "model.heads", m.heads}};
-    if (expert_layers(m) < m.layers) all.push_back({"ffn", "model.ffn", m.ffn});
+    std::vector<Divided> all;
+    if (m.pattern.empty() || attending_layers(m) > 0) all.push_back({"heads", "model.heads", m.heads});
+    if (mlp_layers(m) > 0) all.push_back({"ffn", "model.ffn", m.ffn});
     if (m.experts.count > 0 && m.experts.shared_ffn > 0)
       all.push_back({"shared_ffn", "model.experts.shared_ffn", m.experts.shared_ffn});
     if (m.linear.key_heads > 0) all.push_back({"key_heads", "model.linear_attention.key_heads", m.linear.key_heads});

@@ -271,6 +271,17 @@ std::string_view to_string(TpOverlap overlap) {
   return {};
 }
 
+std::string_view to_string(LinearRule rule) {
+  switch (rule) {
+    case LinearRule::gated_delta:
+      return "gated-delta";
+    case LinearRule::ssd:
+      return "ssd";
+  }
+  check(false, "a known rule of linear attention");
+  return {};
+}
+
 std::string_view to_string(Batching batching) {
   switch (batching) {
     case Batching::at_once:

@@ -30,9 +30,13 @@ using namespace workload;
 std::string name_of(const Unit& unit) {
   if (!is_layer(unit.kind)) return unit.label;
   const LayerKind kind = layer_of(unit.kind);
-  return std::string(kind.bf16 ? "bf16 " : "") + (kind.windowed ? "windowed " : "") +
-         (kind.shape.is_linear() ? "linear-attention " : "") + (kind.shape.has_experts() ? "expert layer" : "layer") +
-         (kind.whole ? " without recomputation" : "");
+  const LayerShape shape = kind.shape;
+  const char* mixer = shape.is_linear()                              ? "linear-attention "
+                      : shape.attends() && !shape.has_feed_forward() ? "attention "
+                      : !shape.has_mixer() && shape.has_mlp()        ? "MLP "
+                                                                     : "";
+  return std::string(kind.bf16 ? "bf16 " : "") + (kind.windowed ? "windowed " : "") + mixer +
+         (shape.has_experts() ? "expert layer" : "layer") + (kind.whole ? " without recomputation" : "");
 }
 
 void add_memory(StepResult& result, const StepInputs& in, const Fabric& fabric) {
@@ -118,14 +122,6 @@ namespace workload {
 namespace {
 
 /// The stage itself, or one with layers where it has none: in a V the first may have the ends of the model only.
-const StagePlan& with_layers(const StepPlan& plan, std::size_t stage) {
-  const auto has_layers = [](const StagePlan& s) { return shown_layer(s) != nullptr; };
-  if (has_layers(plan.stages[stage])) return plan.stages[stage];
-  const auto other = std::find_if(plan.stages.begin(), plan.stages.end(), has_layers);
-  check(other != plan.stages.end(), "some stage has a layer");
-  return *other;
-}
-
 }  // namespace
 
 StageTerms stage_terms(const StagePlan& stage, int number) {
@@ -177,7 +173,7 @@ double compute_to_communication(const LayerTimes& layer) {
 
 void add_stage(StepResult& result, const StepPlan& plan) {
   const std::size_t stage = plan.slowest();
-  result.layer = layer_times(with_layers(plan, stage));
+  result.layer = layer_times(with_shown_layer(plan, stage));
   result.collectives = plan.stages[stage].collectives;
   result.stage = stage_terms(plan.stages[stage], static_cast<int>(stage));
   result.slowdown.tp = plan.micro_batches * plan.stages[stage].slowed_by(Category::tp);
@@ -225,6 +221,7 @@ Diagnostics complete(StepResult& result, const StepInputs& in, const Fabric& fab
   if (Diagnostics wrong = name_algorithms(result.collectives, prices); !wrong.empty()) return wrong;
   result.operations = layer_operations(in);
   result.linear_operations = linear_attention_operations(in);
+  result.feed_forward_operations = feed_forward_operations(in);
   result.compute_to_communication = compute_to_communication(result.layer);
   const StepRates achieved = rates(in, result.step);
   result.tokens_per_s_per_gpu = achieved.tokens_per_s_per_gpu;

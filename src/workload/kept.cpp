@@ -16,17 +16,19 @@ namespace collcast::workload {
 namespace {
 
 /// Norms of a layer that have an input of their own, and those whose output is kept for gradients of weights.
-int norm_inputs(const StepInputs& in) { return in.model.parallel_mlp.norms == 0 ? 2 : 1; }
+int norm_inputs(const StepInputs& in, LayerShape shape) {
+  return in.model.parallel_mlp.norms == 0 ? shape.branches() : 1;
+}
 int norm_outputs(const StepInputs& in, LayerShape shape) {
   using enum AdapterModule;
   const bool one = in.model.parallel_mlp.norms == 1;
-  if (!is_frozen(in.options)) return one ? 1 : 2;
+  if (!is_frozen(in.options)) return one ? 1 : shape.branches();
   const auto any = [&](std::initializer_list<AdapterModule> modules) {
     return std::any_of(modules.begin(), modules.end(), [&](AdapterModule m) { return has_adapter(in, m); });
   };
-  const bool heads = any({linear_qkv, linear_q_proj, linear_q_down_proj, linear_kv_down_proj});
+  const bool heads = shape.has_mixer() && any({linear_qkv, linear_q_proj, linear_q_down_proj, linear_kv_down_proj});
   // Experts have rows of their own.
-  const bool up = any({linear_fc1}) && (shape.has_mlp() || in.model.experts.shared_ffn > 0);
+  const bool up = shape.has_feed_forward() && any({linear_fc1}) && (shape.has_mlp() || in.model.experts.shared_ffn > 0);
   return one ? (heads || up ? 1 : 0) : (heads ? 1 : 0) + (up ? 1 : 0);
 }
 
@@ -70,6 +72,11 @@ void add_attention(const StepInputs& in, const KeptTensors& tensors, const Share
                                                       : share.scores * (w + (in.model.dropout > 0 ? w + 1 : 0)));
 }
 
+/// Of the MLP, or of the shared experts.
+double mlp_width(const Share& share, LayerShape shape) {
+  return shape.has_experts() ? share.shared : shape.has_mlp() ? share.ffn : 0;
+}
+
 }  // namespace
 
 ActivationTerms activations_with(const StepInputs& in, const KeptTensors& tensors, LayerShape shape) {
@@ -77,15 +84,15 @@ ActivationTerms activations_with(const StepInputs& in, const KeptTensors& tensor
   const double w = KernelTimer(in).precision().activation;
   const bool dropout = in.model.dropout > 0;
   ActivationTerms kept;
-  kept.norms = Volume(share.rows * share.hidden * (tensors.norms * w + (dropout ? 2 : 0)));
+  kept.norms = Volume(share.rows * share.hidden * (tensors.norms * w + (dropout ? shape.branches() : 0)));
   if (shape.attends()) add_attention(in, tensors, share, w, kept);
   // Nothing of it is computed once more but norms and the product behind.
   if (shape.is_linear()) kept.projections = Volume(w * share.tokens * kept_by_linear_attention(LinearShare(in)));
-  kept.mlp = Volume(w * share.tokens * (shape.has_experts() ? share.shared : share.ffn) * tensors.mlp);
+  kept.mlp = Volume(w * share.tokens * mlp_width(share, shape) * tensors.mlp);
   if (shape.has_experts() && tensors.dispatched)
     kept.experts =
         Volume(w * (share.taken * ((tensors.expert_rows ? share.expert_row : 0) + share.expert * tensors.experts) +
-                    2 * latent_elements(in, share)) +
+                    latent_elements(in, share)) +
                8 * share.rows * in.model.experts.count);
   kept.adapters = Volume(w * kept_by_adapters(in, shape));
   kept.cast = Volume(saved_by_casts(in) * product_inputs(in, tensors, shape).total());
@@ -105,6 +112,7 @@ namespace {
 /// Inputs of the matrices of attention and gradients of what they give, or of these the inputs of those behind others:
 /// elements.
 double waiting_of_attention(const StepInputs& in, const Share& s, LayerShape shape) {
+  if (!shape.has_mixer()) return 0;
   if (shape.is_linear()) {
     const LinearShare linear(in);
     return s.tokens * (linear.columns + linear.values);
@@ -113,6 +121,7 @@ double waiting_of_attention(const StepInputs& in, const Share& s, LayerShape sha
          rows_of_latent(in, s) * 2 * s.latent + waiting_of_indexer(in);
 }
 double inputs_of_attention(const StepInputs& in, const Share& s, LayerShape shape) {
+  if (!shape.has_mixer()) return 0;
   if (shape.is_linear()) return s.tokens * LinearShare(in).values;
   const double ranks = in.model.latent.q_rank + in.model.latent.kv_rank;
   return s.tokens * s.output + (s.latent > 0 ? rows_of_latent(in, s) * ranks : 0);
@@ -127,8 +136,8 @@ Volume kept_for_weights(const StepInputs& in, const Share& s, LayerShape shape) 
   if (is_frozen(in.options)) return Volume(w * waiting_of_adapters(in, shape));
   // Inputs of the matrices, and gradients of what they give: attention and MLP beside each other have one of these.
   const int tensors = all_tensors(in, shape).norms;
-  if (shape.has_mlp()) return Volume(w * (tensors * rows + attention + s.tokens * s.ffn * widths));
-  return Volume(w * (4 * rows + attention + s.tokens * s.shared * widths +
+  if (!shape.has_experts()) return Volume(w * (tensors * rows + attention + s.tokens * mlp_width(s, shape) * widths));
+  return Volume(w * (2 * shape.branches() * rows + attention + s.tokens * s.shared * widths +
                      s.taken * (2 * s.expert_row + s.expert * widths) + 2 * latent_elements(in, s)));
 }
 
@@ -137,7 +146,7 @@ Volume inputs_of_weights(const StepInputs& in, const Share& s, LayerShape shape)
   const double w = KernelTimer(in).precision().activation;
   if (is_frozen(in.options)) return Volume(w * inputs_of_adapters(in, shape));
   const double attention = inputs_of_attention(in, s, shape);
-  const double mlp = s.tokens * (shape.has_experts() ? s.shared : s.ffn);
+  const double mlp = s.tokens * mlp_width(s, shape);
   const double experts = shape.has_experts() ? s.taken * (s.expert_row + s.expert) + latent_elements(in, s) : 0;
   return Volume(w * (norm_outputs(in, shape) * s.rows * s.hidden + attention + mlp + experts));
 }
@@ -168,9 +177,10 @@ bool drops_activation(const StepInputs& in) {
 KeptTensors all_tensors(const StepInputs& in, LayerShape shape) {
   KeptTensors all;
   // Norms beside each other have one input. What a frozen matrix reads is kept for its adapter alone.
-  all.norms = norm_inputs(in) + norm_outputs(in, shape);
+  all.norms = norm_inputs(in, shape) + norm_outputs(in, shape);
   const bool latent = shape.attends() && in.model.latent.kv_rank > 0;
-  if (in.model.parallel_mlp.norms != 1) all.read_once = (latent ? 0 : 1) + (shape.has_mlp() ? 1 : 0);
+  if (in.model.parallel_mlp.norms != 1)
+    all.read_once = (latent || !shape.has_mixer() ? 0 : 1) + (shape.has_mlp() ? 1 : 0);
   all.mlp = all.experts = in.model.gated_mlp ? 3 : 2;
   if (drops_activation(in)) --all.mlp, --all.experts;
   all.expert_rows = !is_frozen(in.options) || has_adapter(in, AdapterModule::linear_fc1);
@@ -182,7 +192,7 @@ KeptTensors kept_tensors(const StepInputs& in, LayerShape shape) {
   const auto again = [&](RecomputeModule module) { return recomputes(in.options, module); };
   const int behind_each = in.model.parallel_mlp.norms;
   if (again(RecomputeModule::layernorm)) kept.norms -= norm_outputs(in, shape);
-  if (again(RecomputeModule::o_proj) && behind_each == 0) --kept.norms;
+  if (again(RecomputeModule::o_proj) && behind_each == 0 && shape.branches() == 2) --kept.norms;
   const bool up = again(RecomputeModule::mla_up_proj);
   kept.query = !up && !again(RecomputeModule::q_proj);
   kept.key = !up && !again(RecomputeModule::k_proj);
@@ -213,7 +223,7 @@ ProductInputs product_inputs(const StepInputs& in, const KeptTensors& kept, Laye
   ProductInputs of;
   of.norms = kept.read_once * share.rows * share.hidden;
   if (shape.attends() && share.latent > 0) of.latent = workload::rows_of_latent(in, share) * (l.q_rank + l.kv_rank);
-  if (kept.activated) of.mlp = share.tokens * (shape.has_experts() ? share.shared : share.ffn);
+  if (kept.activated) of.mlp = share.tokens * workload::mlp_width(share, shape);
   if (!shape.has_experts() || !kept.dispatched) return of;
   if (kept.expert_rows) of.rows = share.taken * share.expert_row;
   of.expert_latent = workload::latent_elements(in, share);

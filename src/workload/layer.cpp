@@ -27,6 +27,7 @@
 #include "workload/layer.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <utility>
 
 #include "workload/host_copies.hpp"
@@ -65,17 +66,29 @@ Layer::Layer(const StepInputs& in, LayerKind kind)
 }
 
 std::vector<Segment> Layer::forward(Category category) const {
-  std::vector<Segment> all = attention_forward(category);
-  extend(all, shape_.has_experts() ? experts_forward(category) : mlp_forward(category));
+  std::vector<Segment> all;
+  if (shape_.has_mixer()) all = attention_forward(category);
+  if (shape_.has_experts()) extend(all, experts_forward(category));
+  if (shape_.has_mlp()) extend(all, mlp_forward(category));
+  if (!shape_.has_feed_forward())
+    all.push_back({"residual", category, {residual_forward("attention residual")}, std::nullopt});
   return joined(std::move(all));
 }
 
 std::vector<Segment> Layer::backward() const {
   std::vector<Segment> all = mlp_again();
-  extend(all, shape_.has_experts() ? experts_backward() : mlp_backward());
+  if (shape_.has_experts()) extend(all, experts_backward());
+  if (shape_.has_mlp()) extend(all, mlp_backward());
   Operations between;
-  if (has_mlp_norm()) between.push_back(norm_backward("mlp norm"));
-  between.push_back(branch_sum("attention residual"));
+  if (shape_.has_feed_forward()) {
+    if (has_mlp_norm()) between.push_back(norm_backward("mlp norm"));
+    between.push_back(branch_sum(shape_.has_mixer() ? "attention residual" : "layer input"));
+  }
+  if (!shape_.has_mixer()) {
+    if (!splits()) extend(between, accumulation());
+    all.push_back({"mlp norm", Category::backward, between, std::nullopt});
+    return joined(all);
+  }
   extend(between, residual_backward("attention residual"));
   if (one_reduce())
     all.push_back({"projection", Category::backward, joined_projection_backward(between), std::nullopt});
@@ -93,11 +106,14 @@ std::vector<Segment> Layer::backward() const {
 
 std::vector<Segment> Layer::weights() const {
   if (!splits()) return {};
-  const bool tp_inputs = (shape_.has_mlp() || share_.shared > 0) && gathers_input(up_);
-  return joined({{"mlp input", Category::backward, {}, tp_inputs ? tp_.gather : std::nullopt},
-                 {"mlp weights", Category::backward, mlp_weights(), gathers_heads_input() ? tp_.gather : std::nullopt,
-                  0, 0, 0, heads_bytes()},
-                 {"attention weights", Category::backward, attention_weights(), std::nullopt}});
+  const bool mlp_inputs = has_mlp_matrices() && gathers_input(up_);
+  const bool heads_inputs = shape_.has_mixer() && gathers_heads_input();
+  Operations last = shape_.has_mixer() ? attention_weights() : Operations();
+  extend(last, accumulation());
+  return joined({{"mlp input", Category::backward, {}, mlp_inputs ? tp_.gather : std::nullopt},
+                 {"mlp weights", Category::backward, mlp_weights(), heads_inputs ? tp_.gather : std::nullopt, 0, 0, 0,
+                  heads_bytes()},
+                 {"attention weights", Category::backward, last, std::nullopt}});
 }
 
 Segments Layer::all() const {
@@ -261,7 +277,6 @@ Operations Layer::attention_weights() const {
     ops = weight_gradients(qkv_, qkv_.out);
   }
   extend(ops, weight_gradients(projection_, 0));
-  extend(ops, accumulation());
   return ops;
 }
 
@@ -278,7 +293,7 @@ Operations Layer::joined_projection_backward(Operations between) const {
 
 std::vector<Segment> Layer::mlp_forward(Category category) const {
   Operations norm;
-  if (!one_reduce()) norm.push_back(residual_forward("attention residual"));
+  if (shape_.has_mixer() && !one_reduce()) norm.push_back(residual_forward("attention residual"));
   if (has_mlp_norm()) norm.push_back(norm_forward("mlp norm"));
   std::vector<Segment> all = mlp_module(category, norm);
   all.push_back({"residual", category, {residual_forward("mlp residual")}, std::nullopt});
@@ -348,7 +363,7 @@ std::vector<Segment> Layer::row_backward(const char* before, Operations first, c
 
 Operations Layer::mlp_weights() const {
   Operations ops;
-  if (shape_.has_mlp() || share_.shared > 0) {
+  if (has_mlp_matrices()) {
     ops = weight_gradients(up_, shape_.has_experts() ? 0 : up_.out);
     extend(ops, weight_gradients(down_, 0));
   }
@@ -499,16 +514,26 @@ LayerOperations operations_of(const StepInputs& in, workload::LayerKind kind) {
   return all;
 }
 
+/// Of the first kind of layers of such a shape that the model has; empty without.
+LayerOperations first_operations(const StepInputs& in, const std::function<bool(LayerShape)>& takes) {
+  for (const workload::LayerKind& kind : workload::layer_kinds())
+    for (int layer = 0; takes(kind.shape) && layer < in.model.layers; ++layer)
+      if (workload::kind_of_layer(in, layer) == kind) return operations_of(in, kind);
+  return {};
+}
+
 }  // namespace
 
 LayerOperations layer_operations(const StepInputs& in) { return operations_of(in, workload::shown_kind(in)); }
 
 LayerOperations linear_attention_operations(const StepInputs& in) {
-  if (const int linear = linear_layers(in.model); linear == 0 || linear == in.model.layers) return {};
-  for (const workload::LayerKind& kind : workload::layer_kinds())
-    for (int layer = 0; kind.shape.is_linear() && layer < in.model.layers; ++layer)
-      if (workload::kind_of_layer(in, layer) == kind) return operations_of(in, kind);
-  return {};
+  if (linear_layers(in.model) == 0 || workload::shown_kind(in).shape.is_linear()) return {};
+  return first_operations(in, &LayerShape::is_linear);
+}
+
+LayerOperations feed_forward_operations(const StepInputs& in) {
+  if (in.model.pattern.empty() || !workload::shown_kind(in).shape.has_mixer()) return {};
+  return first_operations(in, [](LayerShape shape) { return !shape.has_mixer(); });
 }
 
 }  // namespace collcast

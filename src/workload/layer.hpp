@@ -80,6 +80,8 @@ class Layer {
 
   // --- attention ---
 
+  /// An MLP, or that of shared experts.
+  bool has_mlp_matrices() const { return shape_.has_mlp() || (shape_.has_experts() && share_.shared > 0); }
   bool splits_qkv() const { return in_.options.attention == Attention::unfused && !latent_ && shape_.attends(); }
   bool adds_qkv_bias() const { return in_.model.biases && in_.options.attention == Attention::unfused; }
 
@@ -148,6 +150,7 @@ class Layer {
   std::vector<Segment> replicated_experts(Category category) const;
 
   std::vector<Segment> experts_forward(Category category) const;
+  Operations before_experts() const;
   /// The same from what is done before, to what they give in its rows.
   std::vector<Segment> experts_module(Category category, const Operations& before) const;
   /// An MLP beside the experts.

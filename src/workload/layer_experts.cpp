@@ -68,17 +68,23 @@ std::vector<Segment> Layer::replicated_experts(Category category) const {
   extend(ops, expert_products());
   extend(ops, combined());
   if (shared) ops.push_back(memory("shared experts sum", 3 * w_ * per_row()));
-  return {{"mlp norm", category, {residual_forward("attention residual"), norm_forward("mlp norm")}, std::nullopt},
+  return {{"mlp norm", category, before_experts(), std::nullopt},
           {"experts", category, ops, tp_.reduce},
           {"residual", category, {residual_forward("mlp residual")}, std::nullopt}};
 }
 
 std::vector<Segment> Layer::experts_forward(Category category) const {
   if (replicates_tokens(in_)) return replicated_experts(category);
-  std::vector<Segment> all =
-      experts_module(category, {residual_forward("attention residual"), norm_forward("mlp norm")});
+  std::vector<Segment> all = experts_module(category, before_experts());
   all.push_back({"residual", category, {residual_forward("mlp residual")}, std::nullopt});
   return all;
+}
+
+Operations Layer::before_experts() const {
+  Operations ops;
+  if (shape_.has_mixer()) ops.push_back(residual_forward("attention residual"));
+  ops.push_back(norm_forward("mlp norm"));
+  return ops;
 }
 
 Segment Layer::shared_experts(Category category) const {

@@ -13,7 +13,8 @@
 // Single operations are those that PyTorch's selective checkpoints can tell apart (TorchTitan's save every second
 // product of a layer); they are computed again with all others before the layer's backward:
 //   q_proj, k_proj, v_proj   their part of the product of queries, keys and values, and of the rotary
-//   o_proj                   the projection, its reduction over TP ranks and the sum with the residual
+//   o_proj                   the projection, its reduction over TP ranks and the sum with the residual; not of a layer
+//                            that ends with it
 //   gate_proj, up_proj       their part of the MLP's first product
 //   mlp_act                  the activation function of the MLP
 // Linear attention has nothing of these but the norms and o_proj.
@@ -38,7 +39,7 @@ std::vector<Segment> filled(std::vector<Segment> segments) {
 }  // namespace
 
 Linear Layer::heads_products() const {
-  if (shape_.is_linear()) return {"qkv", share_.hidden, 0};
+  if (!shape_.attends()) return {"qkv", share_.hidden, 0};
   const bool q = again(RecomputeModule::q_proj), k = again(RecomputeModule::k_proj), v = again(RecomputeModule::v_proj);
   const double out = (q ? share_.query + share_.gate : 0) + (k ? share_.key : 0) + (v ? share_.key : 0);
   return {q && k && v ? "qkv" : "part of qkv", share_.hidden, out};
@@ -47,7 +48,7 @@ Linear Layer::heads_products() const {
 Linear Layer::mlp_products() const {
   const bool gate = again(RecomputeModule::gate_proj), up = again(RecomputeModule::up_proj);
   // With the module they are computed in it.
-  if (shape_.has_experts() || again(RecomputeModule::mlp) || (!gate && !up)) return {"mlp up", share_.hidden, 0};
+  if (!shape_.has_mlp() || again(RecomputeModule::mlp) || (!gate && !up)) return {"mlp up", share_.hidden, 0};
   if (!in_.model.gated_mlp || (gate && up)) return up_;
   return {gate ? "mlp gate" : "mlp up", share_.hidden, share_.ffn};
 }
@@ -58,9 +59,10 @@ std::vector<Segment> Layer::products_again(const char* norm, const Operations& b
 }
 
 std::vector<Segment> Layer::mlp_again() const {
+  if (!shape_.has_feed_forward()) return {};
   std::vector<Segment> all;
   Operations norm;
-  if (again(RecomputeModule::o_proj)) {
+  if (shape_.has_mixer() && again(RecomputeModule::o_proj)) {
     all.push_back({"attention", once_more, forward_of(projection_), tp_.reduce});
     norm.push_back(residual_forward("attention residual"));
   }
@@ -99,6 +101,7 @@ std::vector<Segment> Layer::mlp_again() const {
 }
 
 std::vector<Segment> Layer::attention_again() const {
+  if (!shape_.has_mixer()) return {};
   std::vector<Segment> all;
   Operations norm;
   if (again(RecomputeModule::layernorm)) norm.push_back(norm_forward("attention norm"));

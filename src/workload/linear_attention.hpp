@@ -13,6 +13,7 @@ namespace collcast::workload {
 
 /// Of a rank, in elements of a token: 1/TP of the model's heads.
 struct LinearShare {
+  LinearRule rule = LinearRule::gated_delta;
   double columns = 0;   ///< of the projection in
   double channels = 0;  ///< of the convolution: queries, keys and values
   double keys = 0;      ///< of queries, and of keys
@@ -24,7 +25,7 @@ struct LinearShare {
 };
 
 /// Tokens that the rule takes at once.
-inline constexpr double linear_chunk = 64;
+double linear_chunk(LinearRule);
 /// What such a layer keeps of a token until its backward, between the norm before its projection in and the residual:
 /// elements.
 double kept_by_linear_attention(const LinearShare&);
@@ -43,6 +44,8 @@ class LinearCore {
 
  private:
   Operation memory(std::string name, double bytes) const { return timer_.memory(std::move(name), Volume(bytes)); }
+  bool is_ssd() const { return share_.rule == LinearRule::ssd; }
+  Operation norm() const;
   Operation rule_in_chunks() const;
   Operation rule_token_by_token() const;
   bool from_states() const { return in_.serving && in_.batch.context > 0; }

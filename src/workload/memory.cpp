@@ -53,18 +53,30 @@ Held chunks_of(const StepInputs& in, int stage) {
 }
 
 /// Of a stage with one chunk.
-void put_held(const StepInputs& in, int stage, int in_flight, int waiting, MemoryTerms& terms) {
-  Held held = chunks_of(in, stage);
+void put_held(int in_flight, int waiting, MemoryTerms& terms) {
+  Held held = terms.of_chunk;
   held.front().in_flight = in_flight;
   held.front().waiting = waiting;
   put(held, terms);
+}
+
+/// What a forward of each chunk leaves.
+void price_chunks(MemoryTerms& terms) {
+  for (MemoryTerms::Chunk& c : terms.of_chunk)
+    for (const LayerShape s : layer_shapes) {
+      if (!(c.layers[s] > 0)) continue;
+      c.kept +=
+          terms.layer[s].total() * (c.layers[s] - c.whole_layers[s]) + terms.whole_layer[s].total() * c.whole_layers[s];
+      c.for_weights += terms.layer[s].weights * c.layers[s];
+      c.on_host += terms.layer[s].total() * c.offloaded_layers[s];
+    }
 }
 
 /// Goes through the stage's order; leaves what it holds where that is most.
 void put_fullest(const StepInputs& in, int stage, MemoryTerms& terms) {
   const int m = in.batch.passes(in.layout);
   const InterleavedOrder order(in.layout.pp, in.layout.vpp, m);
-  Held now = chunks_of(in, stage), fullest = now;
+  Held now = terms.of_chunk, fullest = now;
   Volume most{-1};
   // From the end of the warm-up on one goes for each that comes: after a round through all chunks it is the same again.
   const int turns = std::min(2 * order.forwards(), order.warm_up(stage) + 2 * in.layout.pp * in.layout.vpp + 1);
@@ -94,7 +106,7 @@ std::vector<Turn> order_of(const StepInputs& in, int stage, const Orders& made) 
 void put_fullest_of_turns(const StepInputs& in, int stage, const Orders& made, MemoryTerms& terms) {
   const bool splits = splits_backward(in.layout.schedule);
   bool at_end = false;
-  Held now = chunks_of(in, stage), fullest = now;
+  Held now = terms.of_chunk, fullest = now;
   Volume most{-1};
   for (const Turn& turn : order_of(in, stage, made)) {
     MemoryTerms::Chunk& of = now[static_cast<std::size_t>(turn.chunk)];
@@ -122,13 +134,13 @@ void put_most_held(const StepInputs& in, int stage, MemoryTerms& terms) {
     // A backward is never kept from ending when nothing waits.
     const double room = share > 0 ? std::floor((most - held) / share + 1e-9) : m;
     const int waiting = static_cast<int>(std::clamp<double>(room, held < in_flight ? 1 : 0, m - held));
-    put_held(in, stage, held, waiting, terms);
+    put_held(held, waiting, terms);
     if (held_at_once(terms) <= largest) continue;
     largest = held_at_once(terms);
     fullest = held;
     waiting_there = waiting;
   }
-  put_held(in, stage, fullest, waiting_there, terms);
+  put_held(fullest, waiting_there, terms);
 }
 
 /// Whether what is held most need not be on the first or the last stage.
@@ -155,11 +167,11 @@ double largest(const std::vector<UnitParameters>& units, double (UnitParameters:
 
 /// What selective recomputation brings back of one layer at once, beside what the layer kept, as it was computed:
 /// single operations all together, modules those of the MLP or the experts and then those of attention.
-Volume brought_back(const StepInputs& in, const ActivationTerms& all, const ActivationTerms& kept) {
+Volume brought_back(const StepInputs& in, LayerShape shape, const ActivationTerms& all, const ActivationTerms& kept) {
   const RecomputeModules& modules = in.options.recompute_modules;
   if (in.model.parallel_mlp.norms > 0 || std::any_of(modules.begin(), modules.end(), is_single_operation))
     return (all.total() + all.cast) - (kept.total() + kept.cast);
-  const Volume norm = (all.norms - kept.norms) * 0.5;
+  const Volume norm = (all.norms - kept.norms) * (1.0 / shape.branches());
   return norm + std::max((all.mlp - kept.mlp) + (all.experts - kept.experts),
                          (all.projections - kept.projections) + (all.core - kept.core));
 }
@@ -180,7 +192,7 @@ void put_layer(const StepInputs& in, const Share& share, LayerShape shape, Memor
   if (offloaded > 0) terms.recomputed = std::max(terms.recomputed, layer.total());
   if (layers == 0 || in.options.recompute == Recompute::none) return;
   const bool full = in.options.recompute == Recompute::full;
-  terms.recomputed = std::max(terms.recomputed, full ? whole.total() : brought_back(in, whole, layer));
+  terms.recomputed = std::max(terms.recomputed, full ? whole.total() : brought_back(in, shape, whole, layer));
   terms.recomputed_beside_weights = full ? std::max(terms.recomputed_beside_weights,
                                                     whole.total() - (inputs_of_weights(in, share, shape) - whole.cast))
                                          : terms.recomputed;
@@ -245,8 +257,8 @@ void put_whole(const StepInputs& in, MemoryTerms& terms) {
 double share_for_weights(const MemoryTerms& terms) {
   Volume kept, needed;
   for (const MemoryTerms::Chunk& c : terms.of_chunk) {
-    kept += terms.kept(c);
-    needed += terms.kept_for_weights(c);
+    kept += c.kept;
+    needed += c.for_weights;
   }
   return kept > Volume{} ? needed.value() / kept.value() : 0;
 }
@@ -296,6 +308,7 @@ MemoryTerms memory_terms(const StepInputs& in, int stage, const Orders& made) {
   terms.of_chunk = workload::chunks_of(in, stage);
   for (const LayerShape shape : layer_shapes)
     if (terms.parameters.layers[shape] > 0) workload::put_layer(in, share, shape, terms);
+  workload::price_chunks(terms);
   terms.chunks = in.layout.chunks();
   if (workload::has_embedding(in, stage) && in.model.dropout > 0) terms.embedding_mask = Volume(rows);
   if (workload::has_head(in, stage)) {
@@ -315,7 +328,7 @@ MemoryTerms memory_terms(const StepInputs& in, int stage, const Orders& made) {
   else if (splits_backward(in.layout.schedule) || is_own(in.layout.schedule))
     workload::put_fullest_of_turns(in, stage, made, terms);
   else
-    workload::put_held(in, stage, held, 0, terms);
+    workload::put_held(held, 0, terms);
   return terms;
 }
 

@@ -33,7 +33,7 @@
 //   experts               in the place of the MLP w R (h + f_e g / t_e), R = T' K t_e x load rows with their input;
 //   shared
 //                         experts w T f_s g / t; 8 T' E for the router (probabilities and their map, fp32)
-//   latent experts        l in the place of h of R rows, and 2 w T' l: what is dispatched, and what is brought up again
+//   latent experts        l in the place of h of R rows, and w T' l, what is brought up again
 // States of experts: E/e of them, 1/t_e each, split over the ranks that have the same ones.
 // Zero bubble keeps from a backward to its weight gradients the inputs of the matrices and the gradients of
 // their outputs (Qi et al. 2023: 32 of 34 s b h in a GPT layer): w (4 T' h + T (2a + 2k) d/t + T f g/t); of the head w

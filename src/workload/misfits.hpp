@@ -72,6 +72,7 @@ void check_recompute(Misfits&);
 void check_offloading(Misfits&);
 /// Linear attention by itself, and what it does not go with.
 void check_linear_sizes(Misfits&);
+void check_hybrid(Misfits&);
 void check_linear_attention(Misfits&);
 /// Low-rank adapters, and what they do not go with.
 void check_adapters(Misfits&);

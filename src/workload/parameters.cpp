@@ -19,8 +19,8 @@ double vocabulary_rows(const TransformerConfig& m, int tp) { return std::ceil(st
 
 void add_linear_attention(const TransformerConfig& m, int tp, LayerParameters& p) {
   const LinearAttention& l = m.linear;
-  p.norms += l.value_dim;
-  p.attention = (m.hidden * (l.columns() + l.values()) + l.conv * l.channels() + 2.0 * l.value_heads) / tp;
+  p.norms += l.whole_vectors();
+  p.attention = (m.hidden * (l.columns() + l.values()) + l.split_vectors()) / tp;
 }
 
 void add_attention(const TransformerConfig& m, int tp, LayerParameters& p) {
@@ -61,7 +61,7 @@ void add_experts(const TransformerConfig& m, const ParallelLayout& l, LayerParam
 
 LayerParameters layer_terms(const TransformerConfig& m, const ParallelLayout& l, LayerShape shape) {
   LayerParameters p;
-  p.norms = (m.parallel_mlp.norms == 1 ? 1 : 2) * norm_parameters(m);
+  p.norms = (m.parallel_mlp.norms == 1 ? 1 : shape.branches()) * norm_parameters(m);
   if (shape.attends()) add_attention(m, l.tp, p);
   if (shape.is_linear()) add_linear_attention(m, l.tp, p);
   if (shape.has_mlp()) add_mlp(m, l.tp, p);
@@ -181,8 +181,8 @@ std::vector<StageLayer> layers_of_stage(const StepInputs& in, int stage) {
 int stage_layers(const StepInputs& in, int stage) { return static_cast<int>(layers_of_stage(in, stage).size()); }
 
 bool stages_differ(const StepInputs& in) {
-  return in.layout.uneven_stages || shapes_of(in.model).size() > 1 || in.options.recompute_layers < 1 ||
-         in.options.bf16_first_layers + in.options.bf16_last_layers > 0;
+  return in.layout.uneven_stages || (!all_layers_are_alike(in.model) && shapes_of(in.model).size() > 1) ||
+         in.options.recompute_layers < 1 || in.options.bf16_first_layers + in.options.bf16_last_layers > 0;
 }
 
 bool replicates_tokens(const StepInputs& in) {
@@ -245,9 +245,10 @@ namespace collcast {
 double adapter_parameter_count(const StepInputs& in) {
   StepInputs whole = in;
   whole.layout = {};
+  const PerShape<int> layers = layers_by_shape(in.model);
   double sum = 0;
-  for (const LayerShape shape : shapes_of(in.model))
-    sum += layers_of_shape(in.model, shape) * workload::layer_adapters(whole, shape).total();
+  for (const LayerShape shape : layer_shapes)
+    if (layers[shape] > 0) sum += layers[shape] * workload::layer_adapters(whole, shape).total();
   return sum;
 }
 
@@ -293,11 +294,13 @@ double linear_attention_flops(const TransformerConfig& m) {
   return 2 * m.hidden * (m.linear.columns() + m.linear.values());
 }
 double linear_core_flops(const TransformerConfig& m) {
+  if (m.linear.is_ssd()) return 7 * m.linear.state();
   return 8 * m.linear.state() + 2 * m.linear.conv * m.linear.channels();
 }
 
 /// Of one token in the MLP of a layer, or in the router and the experts that it is sent to.
 double feed_forward_flops(const TransformerConfig& m, LayerShape shape) {
+  if (!shape.has_feed_forward()) return 0;
   const double h = m.hidden, each = m.gated_mlp ? 6 : 4;
   if (shape.has_mlp()) return each * h * m.ffn;
   const Experts& e = m.experts;
@@ -319,18 +322,23 @@ double flops_again(const StepInputs& in, LayerShape shape) {
   const double h = m.hidden, d = m.head_dim, a = m.heads, each = m.gated_mlp ? 6 : 4;
   const double k = static_cast<double>(workload::kv_heads_per_rank(m, in.layout.tp)) * in.layout.tp;  // with copies
   const double gated = m.attention_gate ? 2 : 1;
+  // What the projection out gives no backward of a layer needs that ends with it.
+  const double o_proj = shape.has_feed_forward() ? again(RecomputeModule::o_proj) : 0;
   double sum = 2 * h * d *
-               (a * (gated * again(RecomputeModule::q_proj) + again(RecomputeModule::o_proj)) +
+               (a * (gated * again(RecomputeModule::q_proj) + o_proj) +
                 k * (again(RecomputeModule::k_proj) + again(RecomputeModule::v_proj)));
-  if (shape.is_linear()) {
-    sum = 2 * m.linear.values() * h * again(RecomputeModule::o_proj);
+  if (!shape.has_mixer()) {
+    sum = 0;
+  } else if (shape.is_linear()) {
+    sum = 2 * m.linear.values() * h * o_proj;
   } else if (const LatentAttention& l = m.latent; l.kv_rank > 0) {
     const double up = (l.q_rank > 0 ? l.q_rank : h) * m.key_dim() + l.kv_rank * (l.nope + m.value_dim());
-    sum = 2 * a * (again(RecomputeModule::mla_up_proj) * up + again(RecomputeModule::o_proj) * m.value_dim() * h);
+    sum = 2 * a * (again(RecomputeModule::mla_up_proj) * up + o_proj * m.value_dim() * h);
     sum += again(RecomputeModule::mla_up_proj) *
            beside({AdapterModule::linear_q_proj, AdapterModule::linear_q_up_proj, AdapterModule::linear_kv_up_proj});
   }
-  sum += again(RecomputeModule::o_proj) * beside({AdapterModule::linear_proj});
+  sum += o_proj * beside({AdapterModule::linear_proj});
+  if (!shape.has_feed_forward()) return sum;
   if (shape.has_experts()) {
     if (again(RecomputeModule::moe) > 0)
       return sum + feed_forward_flops(m, shape) + beside({AdapterModule::linear_fc1, AdapterModule::linear_fc2});
@@ -348,10 +356,12 @@ double flops_again(const StepInputs& in, LayerShape shape) {
 FlopTerms flop_terms(const StepInputs& in) {
   const TransformerConfig& m = in.model;
   const double s = in.batch.sequence, h = m.hidden, d = m.head_dim, a = m.heads, k = m.kv_heads;
-  const double linear = linear_layers(m), attending = m.layers - linear;
+  const double linear = linear_layers(m), attending = attending_layers(m);
+  const PerShape<int> layers = layers_by_shape(m);
   const auto of_layers = [&](const std::function<double(LayerShape)>& flops_of) {
     double sum = 0;
-    for (const LayerShape shape : shapes_of(m)) sum += layers_of_shape(m, shape) * flops_of(shape);
+    for (const LayerShape shape : layer_shapes)
+      if (layers[shape] > 0) sum += layers[shape] * flops_of(shape);
     return sum;
   };
   FlopTerms flops;
@@ -385,37 +395,57 @@ FlopTerms flop_terms(const StepInputs& in) {
   for (int layer = 0; layer < m.layers; ++layer) {
     if (!recomputes_layer(in.options, layer)) continue;
     const LayerShape shape = layer_shape(m, layer);
-    if (full && shape.is_linear())
-      flops.recomputed += s * (linear_attention_flops(m) + linear_core_flops(m) + feed_forward_flops(m, shape));
+    if (!full)
+      flops.recomputed += s * flops_again(in, shape);
     else
-      flops.recomputed += full ? s * (attention_flops(m) + feed_forward_flops(m, shape)) +
-                                     (flops.copies + flops.indexer) / attending + adapters(shape)
-                               : s * flops_again(in, shape);
+      flops.recomputed += s * feed_forward_flops(m, shape) + adapters(shape);
+    if (full && shape.is_linear()) flops.recomputed += s * (linear_attention_flops(m) + linear_core_flops(m));
+    if (full && shape.attends())
+      flops.recomputed += s * attention_flops(m) + (flops.copies + flops.indexer) / attending;
     if (of_core && shape.attends()) flops.recomputed += core * (sparse || has_window(m, layer) ? seen : 1);
   }
   return flops;
 }
 
 LayerShape layer_shape(const TransformerConfig& m, int layer) {
+  if (!m.pattern.empty()) {
+    const char letter = m.pattern[static_cast<std::size_t>(layer) % m.pattern.size()];
+    return {letter == 'M'   ? Mixer::linear_attention
+            : letter == '*' ? Mixer::attention
+                            : Mixer::none,
+            letter == 'E'   ? FeedForward::experts
+            : letter == '-' ? FeedForward::mlp
+                            : FeedForward::none};
+  }
   return {has_linear_attention(m, layer) ? Mixer::linear_attention : Mixer::attention,
           has_experts(m, layer) ? FeedForward::experts : FeedForward::mlp};
 }
 
-double layers_of_shape(const TransformerConfig& m, LayerShape shape) {
-  double count = 0;
-  for (int layer = 0; layer < m.layers; ++layer) count += layer_shape(m, layer) == shape ? 1 : 0;
+bool all_layers_are_alike(const TransformerConfig& m) {
+  return m.pattern.empty() && m.experts.count == 0 && m.linear.key_heads == 0;
+}
+
+PerShape<int> layers_by_shape(const TransformerConfig& m) {
+  PerShape<int> count;
+  if (all_layers_are_alike(m))
+    count[mlp_layer] = m.layers;
+  else
+    for (int layer = 0; layer < m.layers; ++layer) ++count[layer_shape(m, layer)];
   return count;
 }
 
 std::vector<LayerShape> shapes_of(const TransformerConfig& m) {
+  if (all_layers_are_alike(m)) return {mlp_layer};
+  const PerShape<int> count = layers_by_shape(m);
   std::vector<LayerShape> out;
   for (const LayerShape shape : layer_shapes)
-    if (layers_of_shape(m, shape) > 0) out.push_back(shape);
+    if (count[shape] > 0) out.push_back(shape);
   return out;
 }
 
 bool has_experts(const TransformerConfig& m, int layer) {
   const Experts& e = m.experts;
+  if (!m.pattern.empty()) return layer_shape(m, layer).has_experts();
   return e.count > 0 && layer >= e.dense_layers && layer % e.every == e.phase &&
          std::find(e.dense_at.begin(), e.dense_at.end(), layer) == e.dense_at.end();
 }
@@ -442,6 +472,7 @@ int windowed_layers(const TransformerConfig& m) {
 
 bool has_linear_attention(const TransformerConfig& m, int layer) {
   const LinearAttention& l = m.linear;
+  if (!m.pattern.empty()) return layer_shape(m, layer).is_linear();
   return l.key_heads > 0 && (l.full_every == 0 || (layer + 1) % l.full_every != 0) &&
          std::find(l.full_at.begin(), l.full_at.end(), layer) == l.full_at.end();
 }
@@ -453,6 +484,20 @@ int linear_layers(const TransformerConfig& m) {
   return count;
 }
 
+int mlp_layers(const TransformerConfig& m) {
+  const PerShape<int> layers = layers_by_shape(m);
+  int sum = 0;
+  for (const LayerShape shape : layer_shapes) sum += shape.has_mlp() ? layers[shape] : 0;
+  return sum;
+}
+
+int attending_layers(const TransformerConfig& m) {
+  const PerShape<int> layers = layers_by_shape(m);
+  int sum = 0;
+  for (const LayerShape shape : layer_shapes) sum += shape.attends() ? layers[shape] : 0;
+  return sum;
+}
+
 double causal_keys(double kept, double tokens, int window) {
   // Those of the first queries, which the window does not cut, and of the others.
   const double whole = window == 0 ? tokens : std::clamp(window - kept, 0.0, tokens);
@@ -460,9 +505,10 @@ double causal_keys(double kept, double tokens, int window) {
 }
 
 double parameter_count(const TransformerConfig& m) {
+  const PerShape<int> layers = layers_by_shape(m);
   double sum = 0;
-  for (const LayerShape shape : shapes_of(m))
-    sum += layers_of_shape(m, shape) * workload::layer_parameters(m, {}, shape).total();
+  for (const LayerShape shape : layer_shapes)
+    if (layers[shape] > 0) sum += layers[shape] * workload::layer_parameters(m, {}, shape).total();
   return sum + workload::embedding_parameters(m, 1).total() +
          workload::head_parameters(m, 1, m.tied_embeddings).total();
 }

@@ -14,7 +14,9 @@
 //
 // Linear attention (Gated DeltaNet) with a_k heads of queries and keys and a_v of values: in h (2 a_k d_k + 2 a_v d_v +
 // 2 a_v), out a_v d_v h, taps of the convolution over 2 a_k d_k + a_v d_v channels, a decay and a bias of its step for
-// each a_v, split over TP; a norm of d_v, whole. A gate of what attention gives: h a d more.
+// each a_v, split over TP; a norm of d_v, whole. Mamba-2: in h (2 a_k d_k + 2 a_v d_v + a_v), a bias for each channel
+// of the convolution, three numbers for each a_v and a norm of a_v d_v, all of it split over TP. A gate of what
+// attention gives: h a d more.
 //
 // Latent experts: rows of l elements, so that the experts are 3 l f_e (plain 2 l f_e), and matrices down to l and up
 // again, 2 h l, whole on every TP rank (of models with biases without any).
@@ -53,8 +55,9 @@ struct LayerKind {
   friend bool operator==(const LayerKind&, const LayerKind&) = default;
 };
 LayerKind kind_of_layer(const StepInputs&, int layer);
-/// The kind that stands for a model's layers where one is shown: with experts before without, all keys before a window,
-/// recomputed before left out of that, in the step's precision before bf16; attention before all that is linear.
+/// The kind that stands for a model's layers where one is shown: of two parts before of one, with experts before
+/// without, all keys before a window, recomputed before left out of that, in the step's precision before bf16;
+/// attention before all that is linear.
 LayerKind shown_kind(const StepInputs&);
 /// All that there can be, in this order.
 std::vector<LayerKind> layer_kinds();

@@ -107,7 +107,7 @@ struct UnitWork {
 
 /// Units of a stage in forward order; equal layers share their work. From `layer` on one for each kind of layer.
 enum class UnitKind { embedding, head, layer };
-inline constexpr std::size_t unit_kinds = 2 + 32;
+inline constexpr std::size_t unit_kinds = 2 + 8 * layer_shapes.size();
 UnitKind unit_of(LayerKind);
 /// Of a layer.
 LayerKind layer_of(UnitKind);
@@ -185,6 +185,8 @@ struct StepPlan {
   /// Operations of its timeline, about: stretches of all micro-batches and buckets.
   double operations() const;
 };
+/// The stage, or where it has not the layer that is shown for the model the first that has.
+const StagePlan& with_shown_layer(const StepPlan&, std::size_t stage);
 
 /// `inputs` has passed check_step.
 Result<StepPlan> make_plan(const StepInputs& inputs, const Fabric&, const CollectiveTime&);

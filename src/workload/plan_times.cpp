@@ -27,17 +27,30 @@ void add(const UnitWork& work, StageTime& to) {
 
 }  // namespace
 
+// Behind `layer` eight for each shape, of the three flags.
 UnitKind unit_of(LayerKind kind) {
   const auto shape = std::ranges::find(layer_shapes, kind.shape) - layer_shapes.begin();
-  const int behind = (kind.windowed ? 1 : 0) + (kind.whole ? 2 : 0) + (kind.bf16 ? 4 : 0) + 8 * static_cast<int>(shape);
-  return static_cast<UnitKind>(static_cast<int>(UnitKind::layer) + behind);
+  const int flags = (kind.windowed ? 1 : 0) + (kind.whole ? 2 : 0) + (kind.bf16 ? 4 : 0);
+  return static_cast<UnitKind>(static_cast<int>(UnitKind::layer) + 8 * static_cast<int>(shape) + flags);
 }
 
 LayerKind layer_of(UnitKind unit) {
-  for (const LayerKind kind : layer_kinds())
-    if (unit_of(kind) == unit) return kind;
-  check(false, "a unit that is a layer");
-  return {};
+  check(is_layer(unit), "a unit that is a layer");
+  const auto behind = static_cast<std::size_t>(static_cast<int>(unit) - static_cast<int>(UnitKind::layer));
+  return {layer_shapes[behind / 8], (behind & 1) != 0, (behind & 2) != 0, (behind & 4) != 0};
+}
+
+const StagePlan& with_shown_layer(const StepPlan& plan, std::size_t stage) {
+  const auto has = [](const StagePlan& s, LayerKind kind) {
+    return std::ranges::find(s.units, unit_of(kind), &Unit::kind) != s.units.end();
+  };
+  for (const LayerKind kind : layer_kinds()) {
+    if (has(plan.stages[stage], kind)) return plan.stages[stage];
+    for (const StagePlan& other : plan.stages)
+      if (has(other, kind)) return other;
+  }
+  check(false, "some stage has a layer");
+  return plan.stages[stage];
 }
 
 const Unit* shown_layer(const StagePlan& stage) {

@@ -222,15 +222,15 @@ Breakdown sum_of(const Breakdown& a, const Breakdown& b, double times) {
           {}};
 }
 
-void add_layer(ServingPhase& phase, const StagePlan& stage, const StepInputs& pass) {
-  const Unit* layer = shown_layer(stage);
-  check(layer != nullptr, "every stage has a layer");
-  const UnitWork& work = stage.work(*layer);
+void add_layer(ServingPhase& phase, const StepPlan& plan, std::size_t stage, const StepInputs& pass) {
+  const StagePlan& shown = with_shown_layer(plan, stage);
+  const UnitWork& work = shown.work(*shown_layer(shown));
   phase.layer = work.forward_time();
   phase.layer_comm = work.sum_of([](const Stretch& s) { return s.computes() ? Seconds{} : s.time; });
   phase.operations = layer_operations(pass).forward;
   phase.linear_operations = linear_attention_operations(pass).forward;
-  phase.collectives = stage.collectives;
+  phase.feed_forward_operations = feed_forward_operations(pass).forward;
+  phase.collectives = plan.stages[stage].collectives;
 }
 
 /// The micro-batches on their way through the stages, as operations.
@@ -410,8 +410,8 @@ void put_times(StepResult& result, const StepInputs& in, const Priced& p, const 
   put_phase(served.decode, 1, share.in_tpot, prompt);
   if (!run && in.serving->is_continuous()) served.first_token = served.last_token = served.decode.estimate;
   result.breakdown = sum_of(served.prefill.breakdown, served.decode.breakdown, in.serving->output_tokens - 1);
-  add_layer(served.prefill, p.prompts.stages[stage], prompt_pass(in));
-  add_layer(served.decode, p.tokens.stages[stage], token_pass(in, in.serving->mean_prompt_tokens()));
+  add_layer(served.prefill, p.prompts, stage, prompt_pass(in));
+  add_layer(served.decode, p.tokens, stage, token_pass(in, in.serving->mean_prompt_tokens()));
 }
 
 }  // namespace

@@ -16,7 +16,7 @@ namespace collcast::workload {
 
 namespace {
 
-PassMemoryTerms terms_of_pass(const StepInputs& in, const StepInputs& pass, bool has_experts, int stage) {
+PassMemoryTerms terms_of_pass(const StepInputs& in, const StepInputs& pass, const ParameterTerms& held, int stage) {
   const Share share(pass);
   const double widths = in.model.gated_mlp ? 2 : 1;
   PassMemoryTerms out;
@@ -28,9 +28,11 @@ PassMemoryTerms terms_of_pass(const StepInputs& in, const StepInputs& pass, bool
   const bool prompts = pass.batch.context == 0;
   out.attention =
       share.query + share.gate + (prompts && shared.query > 0 ? shared.query + shared.output : share.key + share.value);
-  if (linear_layers(in.model) > 0) out.attention = std::max(out.attention, LinearShare(pass).columns);
-  out.mlp = widths * share.ffn;
-  if (has_experts) {
+  const auto has = [&](const auto& of) { return held.sum([&](LayerShape s) { return (s.*of)() ? 1 : 0; }) > 0; };
+  if (!has(&LayerShape::attends)) out.attention = 0;
+  if (has(&LayerShape::is_linear)) out.attention = std::max(out.attention, LinearShare(pass).columns);
+  if (has(&LayerShape::has_mlp) || in.model.pattern.empty()) out.mlp = widths * share.ffn;
+  if (has(&LayerShape::has_experts)) {
     out.expert_rows = share.taken;
     out.expert_width = share.expert_row + widths * share.expert;
   }
@@ -116,10 +118,12 @@ ServingMemoryTerms serving_memory_terms(const StepInputs& in, int stage) {
   out.kept_tokens = in.serving->kept_tokens();
   out.window_tokens = std::min<double>(out.kept_tokens, in.model.window.tokens);
   const std::vector<StageLayer> layers = layers_of_stage(in, stage);
-  for (const StageLayer& layer : layers)
+  for (const StageLayer& layer : layers) {
+    if (!layer_shape(in.model, layer.number).has_mixer()) continue;
     ++(has_linear_attention(in.model, layer.number)                  ? out.state_layers
        : in.serving->kv_window && has_window(in.model, layer.number) ? out.windowed_layers
                                                                      : out.full_layers);
+  }
   if (out.state_layers > 0) {
     const LinearShare linear(prompts);
     out.state = linear.state;
@@ -127,8 +131,7 @@ ServingMemoryTerms serving_memory_terms(const StepInputs& in, int stage) {
     out.inputs = linear.inputs;
     out.input_bytes = timer.precision().activation;
   }
-  const bool experts = out.parameters.expert_layers() > 0;
-  out.prompts = terms_of_pass(in, prompts, experts, stage);
+  out.prompts = terms_of_pass(in, prompts, out.parameters, stage);
   if (const std::optional<RequestLoad>& load = in.serving->load) {
     // A pass of them has parts of several prompts, or a part of one.
     const double in_a_pass =
@@ -136,7 +139,7 @@ ServingMemoryTerms serving_memory_terms(const StepInputs& in, int stage) {
     out.prompts.expert_rows *= in_a_pass / in.serving->mean_prompt_tokens();
     out.prompts.rows *= in_a_pass / in.serving->mean_prompt_tokens();
   }
-  out.tokens = terms_of_pass(in, tokens, experts, stage);
+  out.tokens = terms_of_pass(in, tokens, out.parameters, stage);
   return out;
 }
 

@@ -461,7 +461,7 @@ TEST_CASE("another architecture is named, with what is supported and what is mis
       "config.json:1:20: error: architecture 'BloomForCausalLM' is not supported\n"
       "    hint: supported: LlamaForCausalLM, MistralForCausalLM, Phi3ForCausalLM, Qwen2ForCausalLM, Qwen3ForCausalLM, "
       "GemmaForCausalLM, Gemma2ForCausalLM, Gemma3ForCausalLM, CohereForCausalLM, Cohere2ForCausalLM, "
-      "NemotronForCausalLM, MixtralForCausalLM, "
+      "NemotronForCausalLM, NemotronHForCausalLM, MixtralForCausalLM, "
       "MiniMaxM2ForCausalLM, GptOssForCausalLM, Grok1ModelForCausalLM, Qwen2MoeForCausalLM, Qwen3MoeForCausalLM, "
       "Qwen3NextForCausalLM, Qwen3_5ForCausalLM, Qwen3_5MoeForCausalLM, Qwen3_5ForConditionalGeneration, "
       "Qwen3_5MoeForConditionalGeneration, "

@@ -67,6 +67,32 @@ TEST_CASE("layer types say which layers have linear attention") {
   CHECK(has(wrong(qwen(types("lllf"))), "layer_types names 4 layers, num_hidden_layers 8"));
 }
 
+TEST_CASE("layers of Nemotron-H, by their letters or words") {
+  const auto hybrid = [](const std::string& layers, int count = 6) {
+    return "{\"architectures\": [\"NemotronHForCausalLM\"], \"hidden_size\": 1024, \"num_hidden_layers\": " +
+           std::to_string(count) +
+           ", \"num_attention_heads\": 8, \"num_key_value_heads\": 2, \"attention_head_dim\": 64,"
+           "\"intermediate_size\": 2048, \"vocab_size\": 32000, \"mamba_num_heads\": 32, \"mamba_head_dim\": 64,"
+           "\"n_groups\": 4, \"ssm_state_size\": 128, \"conv_kernel\": 3, \"n_routed_experts\": 16,"
+           "\"num_experts_per_tok\": 4, \"moe_intermediate_size\": 512,"
+           "\"moe_shared_expert_intermediate_size\": 1024" +
+           layers + "}";
+  };
+  const TransformerConfig m = read(hybrid(", \"hybrid_override_pattern\": \"MEM*-E\""));
+  CHECK(m.pattern == "MEM*-E");
+  CHECK((m.linear.is_ssd() && m.linear.key_heads == 4 && m.linear.key_dim == 128 && m.linear.value_heads == 32));
+  CHECK((m.linear.value_dim == 64 && m.linear.conv == 3 && m.head_dim == 64 && !m.gated_mlp));
+  CHECK((m.experts.count == 16 && m.experts.top_k == 4 && m.experts.ffn == 512 && m.experts.shared_ffn == 1024));
+  CHECK((linear_layers(m) == 2 && expert_layers(m) == 2 && attending_layers(m) == 1 && mlp_layers(m) == 1));
+  const std::string words = ", \"layers_block_type\": [\"mamba\", \"moe\", \"mamba\", \"attention\", \"mlp\", \"moe\"]";
+  CHECK(parameter_count(read(hybrid(words))) == parameter_count(m));
+  CHECK(read(hybrid(", \"hybrid_override_pattern\": \"*-*-*-\"")).linear.key_heads == 0);
+  CHECK(has(wrong(hybrid("")), "required key 'hybrid_override_pattern' is missing"));
+  CHECK(has(wrong(hybrid(", \"layers_block_type\": [\"gru\", \"rwkv\"]")), "unknown kind of layer 'gru'"));
+  CHECK(has(wrong(hybrid(", \"layers_block_type\": [\"gru\", \"rwkv\"]")),
+            "unknown kind of layer 'rwkv'\n    hint: expected mamba, attention, mlp or moe"));
+}
+
 TEST_CASE("what linear attention needs is asked for, at its place") {
   for (const char* key : {"linear_num_key_heads", "linear_num_value_heads", "linear_key_head_dim",
                           "linear_value_head_dim", "shared_expert_intermediate_size", "num_experts"}) {

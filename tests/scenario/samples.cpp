@@ -131,8 +131,9 @@ model:
   experts: {count: 8, top_k: 2, ffn: 2048, shared_ffn: 1024, shared_gate: true, dense_layers: 1, every: 1, groups: 4, group_top_k: 2, latent: 512}
   mla: {q_rank: 256, kv_rank: 128, nope: 48, rope: 16, value: 64}
   window: {tokens: 512, full_every: 2, full_first: 1, full_at: [2]}
-  linear_attention: {key_heads: 4, value_heads: 8, key_dim: 64, value_dim: 32, conv: 4, full_every: 2, full_at: [2]}
+  linear_attention: {key_heads: 4, value_heads: 8, key_dim: 64, value_dim: 32, conv: 4, rule: gated-delta, full_every: 2, full_at: [2]}
   attention_gate: false
+  hybrid_layer_pattern: "M*-E"
   parallel_mlp: {norms: 0, one_reduce: false}
 layout: {tp: 8, pp: 1, dp: 1, cp: 1, ep: 1, etp: 8, cp_exchange: ring, dp_shard: 1, order: tp-pp-dp, sequence_parallel: true, uneven_stages: true, schedule: 1f1b, vpp: 1}
 batch: {sequence: 2048, micro_batch: 1, global_batch: 8}

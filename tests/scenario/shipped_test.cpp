@@ -357,6 +357,14 @@ TEST_CASE("shipped models have their public dimensions") {
   CHECK(active_parameter_count(shipped_config("qwen3-next-80b-a3b")) == Approx(3.9e9).epsilon(0.01));
   CHECK(parameter_count(shipped_config("qwen3.5-397b-a17b")) == billions(397));
   CHECK(active_parameter_count(shipped_config("qwen3.5-397b-a17b")) == Approx(17e9).epsilon(0.03));
+  // Nemotron 3 Nano: 31.6 billion, 3.6 of them of a token with both ends (arXiv 2512.20848); Nemotron-H 8B: 8.1.
+  CHECK(parameter_count(shipped_config("nemotron3-nano-30b-a3b")) == billions(31.6));
+  CHECK(active_parameter_count(shipped_config("nemotron3-nano-30b-a3b")) == Approx(3.6e9).epsilon(0.02));
+  // Nemotron 3 Super 120B-A12B by its name, which counts no embeddings among what a token passes.
+  CHECK(parameter_count(shipped_config("nemotron3-super-120b-a12b")) == Approx(120e9).epsilon(0.01));
+  CHECK(active_parameter_count(shipped_config("nemotron3-super-120b-a12b")) - 131072. * 4096 ==
+        Approx(12e9).epsilon(0.03));
+  CHECK(parameter_count(shipped_config("nemotron-h-8b")) == Approx(8.1e9).epsilon(0.02));
   CHECK(parameter_count(shipped_config("gpt-oss-120b")) == billions(116.8));
   CHECK(active_parameter_count(shipped_config("gpt-oss-120b")) == Approx(5.71e9).epsilon(0.01));
   // 8.54, 27.2 and 41.3 billion (Falcon's files hold 41.8, the embedding twice), 20.6 and 7.24.

@@ -53,11 +53,16 @@ struct SlidingWindow {
   std::vector<int> full_at = {};  ///< layers that do besides
 };
 
-/// Layers with a state of fixed size for each head in the place of kept keys and values (linear attention), by the
-/// gated delta rule (Gated DeltaNet, Yang et al. 2024, arXiv 2412.06464; Qwen3-Next, Qwen3.5).
+/// How a token changes the states of linear attention: by the gated delta rule (Gated DeltaNet, Yang et al. 2024, arXiv
+/// 2412.06464; Qwen3-Next, Qwen3.5), or as a state space whose decay is one number (SSD, Dao and Gu 2024, arXiv
+/// 2405.21060: Mamba-2; Nemotron-H, Nemotron 3).
+enum class LinearRule { gated_delta, ssd };
+std::string_view to_string(LinearRule);
+
+/// Layers with a state of fixed size for each head in the place of kept keys and values. Mamba-2's names in brackets.
 struct LinearAttention {
-  int key_heads = 0;               ///< of queries and of keys; 0: every layer attends to keys
-  int value_heads = 0;             ///< a multiple of them; the states are theirs
+  int key_heads = 0;               ///< of queries and of keys (groups of C and B); 0: no layer has linear attention
+  int value_heads = 0;             ///< a multiple of them (heads of x); the states are theirs
   int key_dim = 0, value_dim = 0;  ///< elements of a head's query and key, and of its value: a state has their product
   int conv = 4;                    ///< taps of the convolution over each channel of queries, keys and values
   int full_every = 0;              ///< of so many layers the last attends to keys (Qwen3-Next 4); 0: none
@@ -65,10 +70,19 @@ struct LinearAttention {
   /// Elements of a token's queries (keys have as many) and values, of all heads.
   double keys() const { return 1.0 * key_heads * key_dim; }
   double values() const { return 1.0 * value_heads * value_dim; }
+  LinearRule rule = LinearRule::gated_delta;
+  bool is_ssd() const { return rule == LinearRule::ssd; }
   /// Channels of the convolution, and columns of the projection in: queries, keys, values; an output gate as wide as
-  /// these; a step and a decay of each value head.
+  /// these; of each value head a step, and the delta rule's decay besides.
   double channels() const { return 2 * keys() + values(); }
-  double columns() const { return channels() + values() + 2.0 * value_heads; }
+  double columns() const { return channels() + values() + (is_ssd() ? 1.0 : 2.0) * value_heads; }
+  /// Beside both projections: taps (SSD: and a bias) of each channel; of each value head a decay and a step's bias
+  /// (SSD: and what of a value passes the states by); weights of the norm behind, one head's (SSD: all heads', split
+  /// over TP).
+  double split_vectors() const {
+    return is_ssd() ? (conv + 1) * channels() + 3.0 * value_heads + values() : conv * channels() + 2.0 * value_heads;
+  }
+  double whole_vectors() const { return is_ssd() ? 0 : value_dim; }
   double state() const { return 1.0 * value_heads * key_dim * value_dim; }
 };
 
@@ -110,6 +124,9 @@ struct TransformerConfig {
   ParallelMlp parallel_mlp = {};
   LinearAttention linear = {};
   bool attention_gate = false;  ///< what attention gives is scaled by a gate as wide as its queries (Qwen3-Next)
+  /// Of a hybrid model a letter for each layer, which is that alone, as Megatron-LM writes it: M linear attention, * to
+  /// keys, - an MLP, E experts. Empty: every layer has a mixer and an MLP or experts.
+  std::string pattern = {};
 
   /// Elements of a head's query and key, and of its value.
   int key_dim() const { return latent.kv_rank > 0 ? latent.nope + latent.rope : head_dim; }
@@ -118,10 +135,10 @@ struct TransformerConfig {
   int expert_row() const { return experts.latent > 0 ? experts.latent : hidden; }
 };
 /// What of a layer brings tokens together.
-enum class Mixer { attention, linear_attention };
+enum class Mixer { attention, linear_attention, none };
 /// What of it takes each token by itself.
-enum class FeedForward { experts, mlp };
-/// What a layer is made of, whatever its window or its precision.
+enum class FeedForward { experts, mlp, none };
+/// What a layer is made of, whatever its window or its precision; in hybrid models of one of both.
 struct LayerShape {
   Mixer mixer = Mixer::attention;
   FeedForward feed_forward = FeedForward::mlp;
@@ -129,14 +146,23 @@ struct LayerShape {
   bool is_linear() const { return mixer == Mixer::linear_attention; }
   bool has_experts() const { return feed_forward == FeedForward::experts; }
   bool has_mlp() const { return feed_forward == FeedForward::mlp; }
+  bool has_mixer() const { return mixer != Mixer::none; }
+  bool has_feed_forward() const { return feed_forward != FeedForward::none; }
+  /// Each with a norm before it, and added to the residual stream.
+  int branches() const { return (has_mixer() ? 1 : 0) + (has_feed_forward() ? 1 : 0); }
   friend bool operator==(const LayerShape&, const LayerShape&) = default;
 };
 inline constexpr LayerShape mlp_layer{};
 inline constexpr LayerShape expert_layer{Mixer::attention, FeedForward::experts};
-/// All that there can be, attention before linear attention, experts before an MLP.
-inline constexpr std::array layer_shapes{expert_layer, mlp_layer,
+/// All that there can be: attention before linear attention, experts before an MLP; those of one branch behind.
+inline constexpr std::array layer_shapes{expert_layer,
+                                         mlp_layer,
                                          LayerShape{Mixer::linear_attention, FeedForward::experts},
-                                         LayerShape{Mixer::linear_attention, FeedForward::mlp}};
+                                         LayerShape{Mixer::linear_attention, FeedForward::mlp},
+                                         LayerShape{Mixer::attention, FeedForward::none},
+                                         LayerShape{Mixer::linear_attention, FeedForward::none},
+                                         LayerShape{Mixer::none, FeedForward::experts},
+                                         LayerShape{Mixer::none, FeedForward::mlp}};
 /// One for each shape.
 template <class T>
 class PerShape {
@@ -147,17 +173,22 @@ class PerShape {
 
  private:
   static constexpr std::size_t place(LayerShape s) {
-    return 2 * static_cast<std::size_t>(s.mixer) + static_cast<std::size_t>(s.feed_forward);
+    return 3 * static_cast<std::size_t>(s.mixer) + static_cast<std::size_t>(s.feed_forward);
   }
-  std::array<T, layer_shapes.size()> all_{};
+  std::array<T, 9> all_{};
 };
 /// Of a layer, from 0.
 LayerShape layer_shape(const TransformerConfig&, int layer);
-/// Layers that have it, and the shapes that some layer has.
-double layers_of_shape(const TransformerConfig&, LayerShape);
+/// Layers of each shape, and the shapes that some layer has.
+PerShape<int> layers_by_shape(const TransformerConfig&);
 std::vector<LayerShape> shapes_of(const TransformerConfig&);
+/// Neither experts nor linear attention nor a pattern: every layer attends to keys and has an MLP.
+bool all_layers_are_alike(const TransformerConfig&);
 /// Whether a layer (from 0) has experts instead of an MLP.
 bool has_experts(const TransformerConfig&, int layer);
+/// Layers that have an MLP, and layers that attend to keys.
+int mlp_layers(const TransformerConfig&);
+int attending_layers(const TransformerConfig&);
 /// Layers that have them.
 int expert_layers(const TransformerConfig&);
 /// Whether the queries of a layer (from 0) meet those of a sliding window only.

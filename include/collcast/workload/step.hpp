@@ -88,15 +88,19 @@ struct LayerOperations {
   std::vector<Operation> recompute;  ///< forward again inside the backward
   bool empty() const { return forward.empty(); }
 };
-/// Of a layer with experts if the model has them.
+/// Of the layer that is shown for all: with experts if the model has them, in hybrid models one that attends to keys.
 LayerOperations layer_operations(const StepInputs&);
-/// Of a layer with linear attention beside others that attend to keys; empty where a model has not both.
+/// Of a layer with linear attention, where another kind is shown (layer_operations); empty without.
 LayerOperations linear_attention_operations(const StepInputs&);
-/// The name of such a layer's rule among them, and the kernels that it is; its gradient is twice as many.
+/// Of a layer with experts or an MLP alone, of a hybrid model where another is shown; empty for others.
+LayerOperations feed_forward_operations(const StepInputs&);
+/// The names of such layers' rules among them, and the kernels that each is; its gradient is twice as many.
 inline constexpr const char* delta_rule = "gated delta rule";
 inline constexpr int delta_rule_kernels = 5;
+inline constexpr const char* ssd_scan = "SSD scan";
+inline constexpr int ssd_kernels = 5;  ///< decays, products, states, their passing, scan
 
-struct LayerTimes {    ///< one layer, one micro-batch; with experts if the stage has one with
+struct LayerTimes {    ///< the layer that is shown (layer_operations), one micro-batch
   Seconds forward{};   ///< compute and exposed TP, CP and EP
   Seconds backward{};  ///< with recomputation, compute and exposed TP, CP and EP
   Seconds tp_comm{};   ///< all TP collectives, forward and backward
@@ -183,12 +187,13 @@ struct ServingPass {
 struct ServingPhase {
   Seconds estimate{};
   std::optional<Seconds> simulate{};
-  Breakdown breakdown;                            ///< of the stage with the most work; sums to time()
-  Seconds layer{};                                ///< one layer, one micro-batch: kernels and communication
-  Seconds layer_comm{};                           ///< of that TP and EP
-  std::vector<Operation> operations;              ///< of that layer
-  std::vector<Operation> linear_operations = {};  ///< of one with linear attention, where others have none
-  std::vector<CollectiveCost> collectives;        ///< of the stage's rank
+  Breakdown breakdown;                                  ///< of the stage with the most work; sums to time()
+  Seconds layer{};                                      ///< one layer, one micro-batch: kernels and communication
+  Seconds layer_comm{};                                 ///< of that TP and EP
+  std::vector<Operation> operations;                    ///< of that layer
+  std::vector<Operation> linear_operations = {};        ///< of one with linear attention, where others have none
+  std::vector<Operation> feed_forward_operations = {};  ///< of one with experts or an MLP alone
+  std::vector<CollectiveCost> collectives;              ///< of the stage's rank
   ServingPass pass;
   Seconds time() const { return simulate.value_or(estimate); }
 };
@@ -213,6 +218,7 @@ struct StepResult {
   LayerTimes layer;
   LayerOperations operations;
   LayerOperations linear_operations = {};  ///< linear_attention_operations()
+  LayerOperations feed_forward_operations = {};
   Breakdown breakdown;
   Slowdown slowdown;
   MemoryUse memory;  ///< of the fullest rank

@@ -156,6 +156,8 @@ struct MemoryTerms {  ///< of one rank of a stage
     PerShape<double> whole_layers;      ///< of these, left out of recomputation
     PerShape<double> offloaded_layers;  ///< of these, with activations in the host's memory
     int in_flight = 0, waiting = 0;
+    Volume kept{}, for_weights{};  ///< of one forward of it: until its backward, and from there to its weight gradients
+    Volume on_host{};              ///< of what is kept
   };
   std::vector<Chunk> of_chunk;
   int in_flight = 0;        ///< forwards (a micro-batch's, of a chunk each) whose activations are kept at once
@@ -190,34 +192,16 @@ struct MemoryTerms {  ///< of one rank of a stage
   double trained(double each, int shares, bool split) const {
     return each * (parameters.trained() - trained_apart) / shares + each * trained_apart / (split ? expert_shares : 1);
   }
-  /// Of the layers of a chunk: what a forward of them leaves until its backward, and of that until its weight
-  /// gradients.
-  Volume kept(const Chunk& c) const {
-    Volume sum;
-    for (const LayerShape s : layer_shapes)
-      sum += layer[s].total() * (c.layers[s] - c.whole_layers[s]) + whole_layer[s].total() * c.whole_layers[s];
-    return sum;
-  }
-  Volume kept_for_weights(const Chunk& c) const {
-    Volume sum;
-    for (const LayerShape s : layer_shapes) sum += layer[s].weights * c.layers[s];
-    return sum;
-  }
-  Volume kept_on_host(const Chunk& c) const {
-    Volume sum;
-    for (const LayerShape s : layer_shapes) sum += layer[s].total() * c.offloaded_layers[s];
-    return sum;
-  }
   Volume activations() const {
     Volume sum = embedding_mask * first_in_flight + final_norm * last_in_flight + head_weights * last_waiting +
                  probabilities * std::max(last_in_flight - 1, 0);
-    for (const Chunk& c : of_chunk) sum += (kept(c) - kept_on_host(c)) * c.in_flight + kept_for_weights(c) * c.waiting;
+    for (const Chunk& c : of_chunk) sum += (c.kept - c.on_host) * c.in_flight + c.for_weights * c.waiting;
     return sum;
   }
   /// Activations in the host's memory.
   Volume on_host() const {
     Volume sum;
-    for (const Chunk& c : of_chunk) sum += kept_on_host(c) * c.in_flight;
+    for (const Chunk& c : of_chunk) sum += c.on_host * c.in_flight;
     return sum;
   }
   /// Of the micro-batch at the loss, where a forward of the model's last chunk is held.
