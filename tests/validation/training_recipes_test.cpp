@@ -3,11 +3,13 @@
 
 #include <algorithm>
 #include <fstream>
+#include <iterator>
 #include <map>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "collcast/scenario/scenario.hpp"
 #include "collcast/validation/training.hpp"
 #include "training_rows.hpp"
 
@@ -70,6 +72,44 @@ TEST_CASE("with TP every recipe splits the sequence, and some run TP in rings") 
   CHECK_FALSE(step_by_recipe(row).inputs.layout.sequence_parallel);
   row.sp = std::nullopt;
   CHECK(says(step_by_recipe(row), "sp not stated: 1, as Megatron-Bridge's recipes have it with TP"));
+}
+
+TEST_CASE("rows of Nemotron 3, which state no sizes, have its layers") {
+  const auto step = [](const char* model, const char* gpu, const char* precision, int ep) {
+    TrainingRow row = dense_row("Megatron-Bridge 26.04", model, gpu, precision, 1);
+    row.layers = row.hidden = row.ffn = row.heads = row.kv_heads = row.vocab = std::nullopt;
+    row.gpus = row.dp = ep;
+    row.ep = ep;
+    return step_by_recipe(row);
+  };
+  const auto config = [](const char* name) {
+    std::ifstream in(std::string(COLLCAST_SOURCE_DIR) + "/scenarios/models/" + name + "/config.json");
+    const std::string text((std::istreambuf_iterator<char>(in)), {});
+    const Result<TransformerConfig> model = parse_hf_config(text, "config.json");
+    REQUIRE(model.ok());
+    return *model;
+  };
+  const TrainingStep nano = step("Nemotron_3_Nano", "B200-SXM-180GB", "mxfp8", 8);
+  CHECK(nano.inputs.model.pattern == config("nemotron3-nano-30b-a3b").pattern);
+  CHECK(parameter_count(nano.inputs.model) == parameter_count(config("nemotron3-nano-30b-a3b")));
+  CHECK(active_parameter_count(nano.inputs.model) == active_parameter_count(config("nemotron3-nano-30b-a3b")));
+  CHECK((nano.inputs.layout.ep == 8 && nano.inputs.options.moe_token_dispatcher == TokenDispatcher::flex));
+  CHECK(says(nano, "layers and sizes not stated: 52 layers, by the model's config.json"));
+  // Two layers of attention and two of experts behind those of the model predict two tokens more.
+  const TrainingStep super = step("Nemotron_3_Super", "GB300-288GB", "mxfp8", 64);
+  const TransformerConfig alone = config("nemotron3-super-120b-a12b");
+  CHECK(super.inputs.model.pattern == alone.pattern + "*E*E");
+  TransformerConfig cut = super.inputs.model;
+  cut.layers = alone.layers;
+  cut.pattern = alone.pattern;
+  CHECK(parameter_count(cut) == parameter_count(alone));
+  CHECK(says(super, "of the layers that predict further tokens their logits are left out"));
+  CHECK(step("Nemotron_3_5_Lightning", "GB200-186GB", "mxfp8", 8).inputs.model.layers == 54);
+  CHECK(parameter_count(step("Nemotron_3_Ultra", "GB300-288GB", "mxfp8", 64).inputs.model) ==
+        Approx(550e9).epsilon(0.04));
+  using enum RecomputeModule;
+  CHECK(step("Nemotron_3_Nano", "H100-SXM5-80GB", "bf16", 8).inputs.options.recompute_modules ==
+        RecomputeModules{moe, layernorm});
 }
 
 TEST_CASE("a recipe's recomputation is that of the preset with the row's layout") {

@@ -45,6 +45,7 @@
 #include "gpu_name.hpp"
 #include "lines.hpp"
 #include "training/habits.hpp"
+#include "training/hybrids.hpp"
 #include "training/recipes.hpp"
 #include "training/recompute.hpp"
 #include "values.hpp"
@@ -165,6 +166,13 @@ class Reading {
 
   void model() {
     TransformerConfig& m = out_.inputs.model;
+    if (std::optional<HybridModel> hybrid = hybrid_model(row_.model_id); hybrid && !row_.layers) {
+      m = std::move(hybrid->model);
+      m.name = row_.model_id;
+      assume(fmt::format("layers and sizes not stated: {} layers, by the model's config.json", m.layers));
+      if (!hybrid->left_out.empty()) assume(hybrid->left_out + " are left out");
+      return;
+    }
     m.name = row_.model_id;
     m.layers = needed(row_.layers, "layers");
     m.hidden = needed(row_.hidden, "hidden");
@@ -259,7 +267,7 @@ class Reading {
     l.cp = or_one(row_.cp, "cp");
     const int gpus = needed(row_.gpus, "gpus"), replica = l.tp * l.pp * l.cp;
     l.dp = row_.dp.value_or(std::max(1, gpus / replica));
-    if (row_.experts.value_or(0) > 0) expert_layout(l, gpus, replica);
+    if (out_.inputs.model.experts.count > 0) expert_layout(l, gpus, replica);
     if (missing_.empty() && l.world() != gpus)
       cannot(fmt::format("tp {} x pp {} x cp {} x dp {} are {} GPUs, not {}", l.tp, l.pp, l.cp, l.dp, l.world(), gpus));
     l.sequence_parallel = row_.sp.value_or(0) == 1 && l.tp > 1;
@@ -272,7 +280,7 @@ class Reading {
 
   void assume_sequence_parallel(ParallelLayout& l) {
     const bool bridge = has_recipe(row_);
-    if (!bridge && row_.experts.value_or(0) == 0) return;
+    if (!bridge && out_.inputs.model.experts.count == 0) return;
     assume(bridge ? "sp not stated: 1, as Megatron-Bridge's recipes have it with TP"
                   : "sp not stated: 1, which experts with TP need");
     l.sequence_parallel = true;

@@ -3,7 +3,7 @@
 // *_workload_base_configs.py (moe_flex_dispatcher_backend, moe_a2a_overlap, recompute_modules) as read at commits
 // 0426418, 01b2977 and 07eea52; `25.09` is deepseek/deepseek_llm_pretrain.py at 0132842 (enable_deepep,
 // set_moe_a2a_overlap_overrides, overlap_grad_reduce False on H100); numbers are pull requests. A preset counts for the
-// releases whose tables have its layout. Nemotron's layers are not forecast (Mamba).
+// releases whose tables have its layout. Nemotron 3: nemotronh/nemotron_3_workload_base_configs.py at 06e8da4.
 //   sequence_parallel: true with TP in every recipe (scripts/performance/utils/{helpers,overrides}.py)
 //   tp_comm_overlap: true in those of Llama 3 70B and 405B, but for nvfp4 (src/megatron/bridge/recipes/llama/llama3.py,
 //     configs/llama/{llama3,llama31}_llm_pretrain.py at 2a0d46e and 0013c9a), and of Qwen3-235B, but on H100
@@ -52,7 +52,7 @@ constexpr ExpertRecipe flex(const char* source) { return {TokenDispatcher::flex,
 constexpr ExpertRecipe flex_beside(const char* source) { return {TokenDispatcher::flex, true, true, source}; }
 
 /// The first that fits counts.
-constexpr std::array<Known, 16> recipes{
+constexpr std::array<Known, 17> recipes{
     {{"deepseek-v3", "gb", true, 26'06'00, always, flex_beside("3983 and 4226, 2026-05")},
      {"deepseek-v3", "b200", true, 26'04'00, always, flex_beside("presets")},
      {"deepseek-v3", "h100", false, 25'09'00, 26'02'00, ExpertRecipe{TokenDispatcher::flex, true, false, "25.09"}},
@@ -68,7 +68,8 @@ constexpr std::array<Known, 16> recipes{
      {"qwen3-235b", "h100", false, 26'02'00, always, ExpertRecipe{TokenDispatcher::alltoall, true, true, "presets"}},
      {"gpt-oss", "gb", true, 26'06'00, always, flex_beside("presets")},
      {"gpt-oss", "b300", true, 26'06'00, always, flex_beside("presets")},
-     {"gpt-oss", "b300", false, 26'02'01, always, flex("presets")}}};
+     {"gpt-oss", "b300", false, 26'02'01, always, flex("presets")},
+     {"nemotron_3", "", false, 26'02'00, always, flex("nemotronh presets")}}};
 
 struct Recomputed {
   std::string_view model, gpu;  ///< what they begin with
@@ -79,13 +80,16 @@ struct Recomputed {
 };
 const std::vector<Recomputed>& recomputed() {
   using enum RecomputeModule;
-  static const std::vector<Recomputed> of{{"gpt-oss", "gb200", "bf16", 26'02'00, always, 64, 4, {layernorm, moe_act}},
-                                          {"gpt-oss", "b200", "bf16", 26'02'00, always, 64, 4, {layernorm, moe_act}},
-                                          {"gpt-oss", "b200", "bf16", 26'02'00, always, 8, 4, {layernorm, moe_act}},
-                                          {"gpt-oss", "h100", "bf16", 26'02'00, always, 8, 1, {layernorm, moe_act}},
-                                          {"deepseek-v3", "gb200", "bf16", 25'11'00, always, 64, 1, {mla_up_proj}},
-                                          {"deepseek-v3", "b200", "mxfp8", 26'04'00, always, 32, 1, {mla_up_proj, mlp}},
-                                          {"deepseek-v3", "h100", "fp8", 25'09'00, always, 64, 1, {mla_up_proj, mlp}}};
+  static const std::vector<Recomputed> of{
+      {"gpt-oss", "gb200", "bf16", 26'02'00, always, 64, 4, {layernorm, moe_act}},
+      {"gpt-oss", "b200", "bf16", 26'02'00, always, 64, 4, {layernorm, moe_act}},
+      {"gpt-oss", "b200", "bf16", 26'02'00, always, 8, 4, {layernorm, moe_act}},
+      {"gpt-oss", "h100", "bf16", 26'02'00, always, 8, 1, {layernorm, moe_act}},
+      {"deepseek-v3", "gb200", "bf16", 25'11'00, always, 64, 1, {mla_up_proj}},
+      {"deepseek-v3", "b200", "mxfp8", 26'04'00, always, 32, 1, {mla_up_proj, mlp}},
+      {"deepseek-v3", "h100", "fp8", 25'09'00, always, 64, 1, {mla_up_proj, mlp}},
+      {"nemotron_3_nano", "h100", "bf16", 26'02'00, always, 8, 1, {moe, layernorm}},
+      {"nemotron_3_nano", "h100", "fp8", 26'02'00, always, 8, 1, {core_attn, layernorm, moe_act, moe}}};
   return of;
 }
 
