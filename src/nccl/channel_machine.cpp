@@ -79,7 +79,7 @@ TopologySpec seen_by_channels(TopologySpec spec, const Rates& r) {
 Rates rates_of(const Question& q, const Limits& l, double chunk) {
   const Communicator& c = q.c;
   Rates out;
-  const double share = c.nvlink ? l.gpu / c.gpu_rate.value() : 1;
+  const double share = c.nvlink ? l.gpu / l.data_sheet : 1;
   out.nvlink = c.most_on_a_node > 1 && c.nvlink ? share : 1;
   out.pcie = c.nvlink ? 1 : fitted::pcie_efficiency;
   out.port = l.gpu;

@@ -383,6 +383,12 @@ Result<Communicator> connect(const Fabric& fabric, const Group& group, const Env
   for (const std::vector<int>& gpus : unlike)
     if (const auto straight = pair_rates(system, gpus, out.nodes); straight && all->nvlink)
       slowest(out.pair_rates, *straight);
+  const auto may_fill = [&](const std::vector<std::vector<int>>& orders) {
+    if (const auto reached = ring_rate(system, orders, out.nodes); reached && out.gpu_rate > Bandwidth())
+      out.ring_links = std::min(out.ring_links, reached->value() / out.gpu_rate.value());
+  };
+  may_fill(out.ring.order);
+  for (const NodeChannels& other : out.ring.elsewhere) may_fill(other.order);
   for (const System::Edge& edge : system.edges[static_cast<std::size_t>(system.first_gpu)])
     out.pcie_rate = std::max(out.pcie_rate, Bandwidth(edge.rate * 1e9));
   return out;

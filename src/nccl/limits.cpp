@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 #include "collcast/collective/in_order_tree.hpp"
 #include "collcast/nccl/run.hpp"
@@ -106,7 +107,8 @@ Limits limits(const Communicator& c, const Plan& plan, bool tree) {
                                               : fitted::simple_channel[g]);
   if (c.most_on_a_node > 1) {
     const double searched = c.ring.channels * c.ring.inside.value() * fitted::pcie_efficiency;
-    out.gpu = (c.nvlink ? c.gpu_rate.value() * fitted::nvlink_efficiency[g] : searched) * payload(p);
+    out.data_sheet = c.gpu_rate.value();
+    out.gpu = (c.nvlink ? out.data_sheet * fitted::nvlink_efficiency[g] : searched) * payload(p);
     out.gpu *= link_factor(c, p);
     out.gpu_name = c.nvlink ? "NVLink" : "PCIe";
   }
@@ -128,8 +130,16 @@ Limits limits(const Communicator& c, const Plan& plan, bool tree) {
   return out;
 }
 
-Limits chain_limits(const Communicator& c, const Plan& plan) {
+Limits ring_limits(const Communicator& c, const Plan& plan) {
   Limits out = limits(c, plan, false);
+  if (!c.nvlink) return out;
+  out.gpu *= c.ring_links;
+  out.data_sheet *= c.ring_links;
+  return out;
+}
+
+Limits chain_limits(const Communicator& c, const Plan& plan) {
+  Limits out = ring_limits(c, plan);
   if (plan.protocol == Protocol::ll)
     out.channel = std::min(out.channel, out.first_pass / (us * fitted::ll_pass[row_of(c)]));
   return out;
@@ -277,6 +287,16 @@ std::vector<TreeWay> tree_ways(const Communicator& c, const Plan& plan) {
     }
   }
   return out;
+}
+
+double tree_sends(const Communicator& c) {
+  if (c.nodes > 1 || c.tree.order.empty()) return chain_sends(c);
+  std::map<int, int> sends;
+  for (const std::vector<int>& chain : c.tree.order)
+    for (std::size_t i = 0; i < chain.size(); ++i) sends[chain[i]] += i == 0 || i + 1 == chain.size() ? 1 : 2;
+  int most = 0;
+  for (const auto& [gpu, count] : sends) most = std::max(most, count);
+  return static_cast<double>(most) / static_cast<double>(c.tree.order.size());
 }
 
 double tree_threads(Protocol p) { return p == Protocol::simple ? 0.5 : 0.6; }

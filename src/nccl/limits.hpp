@@ -35,6 +35,7 @@ Load longest(std::initializer_list<Load>);
 struct Limits {
   double channel = 0;             ///< threads of one channel, per operation
   double gpu = unlimited;         ///< links of a GPU inside its node
+  double data_sheet = 0;          ///< of these, where they are NVLinks
   double nics = unlimited;        ///< of a node together
   double ll_network = unlimited;  ///< LL through a NIC, per channel, beyond the first pass
   double hop = 0, network_hop = 0;
@@ -55,7 +56,9 @@ inline double through_network(const Limits& l, double chunk) {
 }
 /// `start` grows with the plan's channels.
 Limits limits(const Communicator&, const Plan&, bool tree);
-/// The same of a chain's channels, which under LL may have few threads.
+/// The same of rings and chains: of straight NVLinks a GPU has those alone that their channels go over.
+Limits ring_limits(const Communicator&, const Plan&);
+/// Of a chain's channels, which under LL may have few threads.
 Limits chain_limits(const Communicator&, const Plan&);
 /// Seconds that a host takes for a call, however short the GPUs' part of it is.
 double host_time(const Communicator&);
@@ -125,8 +128,10 @@ struct TreeWay {
 };
 /// Those of which one is the longest. Calls of few channels have one of the two trees only.
 std::vector<TreeWay> tree_ways(const Communicator&, const Plan&);
-/// Inside a node, of the GPU that sends most: an inner one of the chain does so up and down.
-inline double tree_sends(const Communicator& c) { return c.most_on_a_node > 2 ? 2 : 1; }
+/// Inside a node, of the GPU of a chain that sends most: an inner one does so up and down.
+inline double chain_sends(const Communicator& c) { return c.most_on_a_node > 2 ? 2 : 1; }
+/// Of the GPU that sends most, the mean of its channels: on one node the search's chains may have other ends each.
+double tree_sends(const Communicator&);
 
 /// What one rank exchanges: with peers on its node and on others.
 struct Exchange {

@@ -94,6 +94,19 @@ bool sends_through_gpus(const TopologySpec& spec) {
   });
 }
 
+std::optional<Bandwidth> ring_rate(const System& system, const std::vector<std::vector<int>>& orders, int nodes) {
+  if (!system.has_nvlink() || system.nvswitch || orders.empty()) return std::nullopt;
+  const std::vector<int>& gpus = orders.front();
+  if (gpus.size() < 2) return std::nullopt;
+  Loads loads(system, gpus);
+  for (const std::vector<int>& order : orders) {
+    for (std::size_t i = 0; i + 1 < order.size(); ++i) loads.add(order[i], order[i + 1]);
+    // The last one's next is on another node.
+    if (nodes == 1) loads.add(order.back(), order.front());
+  }
+  return Bandwidth(static_cast<double>(orders.size()) / loads.busiest());
+}
+
 std::optional<PairRates> pair_rates(const System& system, const std::vector<int>& gpus, int nodes) {
   if (!system.has_nvlink() || system.nvswitch || gpus.size() < 2) return std::nullopt;
   const double peers = static_cast<double>(gpus.size()) - 1;

@@ -19,6 +19,10 @@ namespace collcast::nccl {
 /// there are none.
 std::optional<PairRates> pair_rates(const System&, const std::vector<int>& gpus, int nodes);
 
+/// What a GPU sends over straight NVLinks by rings in these orders, each carrying as much, on one of `nodes` nodes; by
+/// data-sheet rates, until one link is full. None where NVLinks end at a switch or there are none.
+std::optional<Bandwidth> ring_rate(const System&, const std::vector<std::vector<int>>& orders, int nodes);
+
 /// Whether a GPU of it has no NVLink to another one, and some third GPU has one to both.
 bool sends_through_gpus(const TopologySpec&);
 

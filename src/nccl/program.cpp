@@ -36,7 +36,7 @@ Result<Pattern> channels_around(const Question& q, int chunks) {
 
 /// Every loop a phase of chunks for each position, in two slices under Simple.
 Result<Program> ring_program(const Question& q) {
-  const Limits l = limits(q.c, q.plan, false);
+  const Limits l = ring_limits(q.c, q.plan);
   const Hops hops = ring_hops(q.c, q.kind);
   const Loops loops = loops_of(q.c, q.size, q.plan);
   const int slices = ring_slices(q.plan.protocol);
@@ -138,8 +138,8 @@ Result<Program> tree_program(const Question& q) {
   const bool by_line = q.plan.protocol != Protocol::simple;
   // Up and down; over several nodes of the node that sends most: inner in one tree, a leaf in the other.
   const double sends = tree_messages(q.c);
-  // A GPU of the chain sends up and down.
-  const double drive = 2 * tree_threads(q.plan.protocol) * l.channel;
+  // A GPU of the chain sends up and down, but on a node of two.
+  const double drive = (q.c.nodes == 1 ? chain_sends(q.c) : 2) * tree_threads(q.plan.protocol) * l.channel;
   const int pieces = by_line ? pieces_of(cut.chunk, 2 * cut.count * q.plan.channels * q.c.ranks, q.c.nodes) : 1;
   Pattern pattern{"tree", q.group, static_cast<int>(cut.count) * pieces, {}};
   for (int channel = 0; channel < q.plan.channels; ++channel) {

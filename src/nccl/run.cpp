@@ -41,7 +41,7 @@ struct Loop {
 };
 
 Run run_ring(const Communicator& c, CollectiveKind kind, Bytes size, const Plan& plan) {
-  const Limits l = limits(c, plan, false);
+  const Limits l = ring_limits(c, plan);
   const Hops way = ring_hops(c, kind);
   const double hops = way.all, out = way.out;
   const int slices = ring_slices(plan.protocol);
@@ -72,7 +72,9 @@ Run run_ring(const Communicator& c, CollectiveKind kind, Bytes size, const Plan&
 Run run_tree(const Communicator& c, Bytes size, const Plan& plan) {
   const Limits l = limits(c, plan, true);
   const Chunks cut = tree_chunks(c, size, plan);
-  const double most = tree_rate(c, plan), threads = tree_threads(plan.protocol);
+  const double threads = tree_threads(plan.protocol);
+  // On one node the rate is that of GPUs that send up and down; of two GPUs each does one of them.
+  const double most = (c.nodes == 1 ? 2 / tree_sends(c) : 1) * tree_rate(c, plan);
   Load data = longest({{cut.chunk / (threads * l.channel), "channels"},
                        {cut.chunk * plan.channels / most, tree_rate_name(c, plan)},
                        {tree_sends(c) * cut.chunk * plan.channels / l.gpu, l.gpu_name},

@@ -63,6 +63,7 @@ struct Communicator {
   bool relays_pairs = false;        ///< a pair's message leaves by the receiver's rail (PXN)
   Seconds plugin_latency{};         ///< of a message, as NCCL's network plugin says
   Bandwidth gpu_rate{};             ///< NVLink of one GPU; without NVLink 0
+  double ring_links = 1;            ///< share of it that rings can fill where NVLinks are straight
   PairRates pair_rates{};           ///< over NVLink, which not all pairs may have; without NVLink 0
   Bandwidth pcie_rate{};            ///< of one GPU's way to PCIe, by the data sheet; 0: it has none
   NcclFactors factors{};            ///< of a calibration
