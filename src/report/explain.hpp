@@ -3,11 +3,26 @@
 #pragma once
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "collcast/report/documents.hpp"
 
 namespace collcast {
+
+/// A term of so many bytes, where there are any.
+class KeptTerms {
+ public:
+  explicit KeptTerms(Section& out) : out_(out) {}
+  void operator()(std::string name, std::string formula, std::string numbers, Volume value, std::string source) const {
+    if (value > Volume{})
+      out_.terms.push_back(
+          {std::move(name), std::move(formula), std::move(numbers), value.value(), "B", std::move(source)});
+  }
+
+ private:
+  Section& out_;
+};
 
 // --- memory and FLOPs: explain_parameters.cpp, explain_memory.cpp, explain_rates.cpp ---
 Section parameters_section(const StepInputs&, const ParameterTerms&, int stage);

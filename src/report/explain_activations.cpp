@@ -103,10 +103,7 @@ void add_feed_forward(Section& out, const StepInputs& in, const MemoryTerms& ter
   const bool experts = shape.has_experts();
   const ActivationTerms& a = terms.layer[shape];
   const KeptTensors kept = kept_tensors(in, shape);
-  const auto add = [&](std::string name, std::string formula, std::string numbers, Volume value, const char* source) {
-    if (value > Volume{})
-      out.terms.push_back({std::move(name), std::move(formula), std::move(numbers), value.value(), "B", source});
-  };
+  const KeptTerms add(out);
   if (experts)
     add("shared experts", fmt::format("{} w T fs / TP", kept.mlp),
         fmt::format("{} x {} x {} x {} / {}", kept.mlp, w, tokens(in), m.experts.shared_ffn, tp), a.mlp,
@@ -153,10 +150,7 @@ Section activations_section(const StepInputs& in, const MemoryTerms& terms) {
                    in.layout.cp > 1 ? " / CP" : "", exact(terms.tokens), exact(terms.rows),
                    in.layout.sequence_parallel ? ", T/TP with sequence parallelism" : ""),
        Paragraph::Tone::plain});
-  const auto add = [&](std::string name, std::string formula, std::string numbers, Volume value, std::string source) {
-    if (value > Volume{})
-      out.terms.push_back({std::move(name), std::move(formula), std::move(numbers), value.value(), "B", source});
-  };
+  const KeptTerms add(out);
   const KeptTensors kept = kept_tensors(in, shape);
   const int norms = m.parallel_mlp.norms, tensors = kept.norms;
   const int branches = shape.branches();

@@ -16,10 +16,7 @@ void add_latent_activations(Section& out, const StepInputs& in, const MemoryTerm
   const int tp = in.layout.tp;
   const ActivationTerms& a = terms.layer[shape];
   const KeptTensors kept = kept_tensors(in, shape);
-  const auto add = [&](std::string name, std::string formula, std::string numbers, Volume value, const char* source) {
-    if (value > Volume{})
-      out.terms.push_back({std::move(name), std::move(formula), std::move(numbers), value.value(), "B", source});
-  };
+  const KeptTerms add(out);
   const LatentAttention& l = m.latent;
   const bool shares = a.indexer > Volume{};
   if (shares && !kept.query)

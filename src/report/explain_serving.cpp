@@ -399,7 +399,7 @@ Section parts_of_pass(const StepReport& report, const ServingPass& pass, const P
 // --- TTFT, TPOT, rates ---
 
 /// What a share of a time is made of, and what it comes to.
-void add_share(Section& out, const char* name, std::vector<std::pair<const char*, Seconds>> parts, Seconds whole,
+void add_share(Section& out, const char* name, const std::vector<std::pair<const char*, Seconds>>& parts, Seconds whole,
                const char* of, const char* source) {
   std::vector<std::string> names, times;
   Seconds total{};
