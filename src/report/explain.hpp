@@ -28,8 +28,12 @@ class KeptTerms {
 Section parameters_section(const StepInputs&, const ParameterTerms&, int stage);
 /// Of one layer of a training step and micro-batch.
 Section activations_section(const StepInputs&, const MemoryTerms&);
-/// How many layers a stage has: "80 / 8", or their number where stages are uneven.
-std::string stage_layers_text(const StepInputs&, double layers);
+/// How many layers a stage has: "layers / PP", "80 / 8", with those of multi-token prediction besides; of uneven stages
+/// their number.
+struct StageLayersText {
+  std::string formula = "layers of the stage", numbers;
+};
+StageLayersText stage_layers_text(const StepInputs&, double layers);
 /// Of layers: "a layer with an MLP", "layers with an MLP".
 const char* layer_text(LayerShape);
 const char* layers_text(LayerShape);

@@ -167,10 +167,28 @@ std::pair<std::string, std::string> kept_by_chunk(const MemoryTerms& terms) {
   return {formula, numbers};
 }
 
+/// What the head keeps, of multi-token prediction several times.
+struct HeadTexts {
+  std::string mtp;  ///< of all modules
+  std::string probabilities = "the loss's probabilities (4 T V / TP)";
+  std::string weights = "head's input and the logits' gradient (w (T' h + T V / TP))";
+  explicit HeadTexts(const StepInputs& in) {
+    const int further = in.model.mtp_layers;
+    if (further == 0) return;
+    const bool frozen = in.options.lora.rank > 0, mask = in.model.dropout > 0;
+    mtp = fmt::format("MTP ({} x ({} w T' h{}))", further, frozen ? 3 : 6, mask ? " + T' h" : "");
+    probabilities = fmt::format("the losses' probabilities ({} x 4 T V / TP)", 1 + further);
+    weights = fmt::format(
+        "heads' inputs, the logits' gradients and what MTP's projections read "
+        "({} x w (T' h + T V / TP) + {} x w (2 T' h + T h / TP))",
+        1 + further, further);
+  }
+};
+
 /// With chunks: what comes besides is of those at an end of the model.
 Term chunk_activations_term(const StepInputs& in, const MemoryTerms& terms, const MemoryUse& use) {
   const int chunks = in.layout.chunks();
-  const std::string layers = stage_layers_text(in, terms.parameters.all_layers());
+  const std::string layers = stage_layers_text(in, terms.parameters.all_layers()).numbers;
   const ActivationTerms& layer = terms.layer[mlp_layer];
   std::string formula = "in flight x layers of a chunk x activations of a layer";
   std::string numbers = fmt::format("{} x {} / {} x {}", terms.in_flight, layers, chunks, format_bytes(layer.total()));
@@ -198,10 +216,10 @@ Term chunk_activations_term(const StepInputs& in, const MemoryTerms& terms, cons
       terms.parameters.frozen ? "last chunk in flight x final norm (w T' h)"
                               : "last chunk in flight x final norm (2 w T' h)",
       terms.final_norm);
-  add(terms.last_waiting, "last chunk waiting x head's input and the logits' gradient (w (T' h + T V / TP))",
-      terms.head_weights);
-  add(terms.last_in_flight - 1, "(last chunk in flight - 1) x the loss's probabilities (4 T V / TP)",
-      terms.probabilities);
+  const HeadTexts texts(in);
+  add(terms.last_in_flight, ("last chunk in flight x " + texts.mtp).c_str(), terms.mtp);
+  add(terms.last_waiting, ("last chunk waiting x " + texts.weights).c_str(), terms.head_weights);
+  add(terms.last_in_flight - 1, ("(last chunk in flight - 1) x " + texts.probabilities).c_str(), terms.probabilities);
   return {"activations", formula,
           numbers,       static_cast<double>(use.activations.value()),
           "B",           "kept until their backward; where the order of work holds most"};
@@ -211,7 +229,7 @@ Term activations_term(const StepInputs& in, const MemoryTerms& terms, const Memo
   if (in.layout.schedule == PipelineSchedule::interleaved || in.layout.chunks() > 1 || leaves_out(terms))
     return chunk_activations_term(in, terms, use);
   std::string formula = "layers of the stage x activations of a layer";
-  const std::string layers = stage_layers_text(in, terms.parameters.all_layers());
+  const std::string layers = stage_layers_text(in, terms.parameters.all_layers()).numbers;
   const ActivationTerms& layer = terms.layer[mlp_layer];
   std::string numbers = fmt::format("{} x {}", layers, format_bytes(layer.total()));
   if (!is_plain(terms)) {
@@ -225,6 +243,8 @@ Term activations_term(const StepInputs& in, const MemoryTerms& terms, const Memo
   };
   add("dropout mask of the embedding (T' h)", terms.embedding_mask);
   add(terms.parameters.frozen ? "final norm (w T' h)" : "final norm (2 w T' h)", terms.final_norm);
+  const HeadTexts texts(in);
+  add(texts.mtp.c_str(), terms.mtp);
   if (terms.on_host() > Volume{}) {
     formula += " - what the host has of a micro-batch";
     numbers += fmt::format(" - {}", format_bytes(terms.on_host() / terms.in_flight));
@@ -239,11 +259,11 @@ Term activations_term(const StepInputs& in, const MemoryTerms& terms, const Memo
     numbers += fmt::format(" + {} x {} x {}", terms.waiting, layers, format_bytes(layer.weights));
   }
   if (terms.waiting > 0 && terms.head_weights > Volume{}) {
-    formula += " + waiting x head's input and the logits' gradient (w (T' h + T V / TP))";
+    formula += " + waiting x " + texts.weights;
     numbers += fmt::format(" + {} x {}", terms.waiting, format_bytes(terms.head_weights));
   }
   if (terms.in_flight > 1 && terms.probabilities > Volume{}) {
-    formula += " + (in flight - 1) x the loss's probabilities (4 T V / TP)";
+    formula += " + (in flight - 1) x " + texts.probabilities;
     numbers += fmt::format(" + ({} - 1) x {}", terms.in_flight, format_bytes(terms.probabilities));
   }
   return {
@@ -271,7 +291,7 @@ void add_buffers(Section& out, const StepInputs& in, const MemoryTerms& terms, c
           terms.brought_back());
     } else if (terms.loss() > Volume{}) {
       add("logits (w T V / TP)", terms.logits);
-      add("the loss's probabilities (4 T V / TP)", terms.probabilities);
+      add(HeadTexts(in).probabilities.c_str(), terms.probabilities);
       add("the logits less their largest, in fp32 (4 T V / TP)", terms.shifted);
     }
     const char* all = terms.apart > 0 && terms.expert_shares == 1 ? "all weights but experts" : "all weights";

@@ -98,12 +98,13 @@ void add_norms_and_biases(Section& out, const StepInputs& in, const LayerParamet
   out.terms.push_back({"norms of a layer", formula, numbers, p.norms, "", "whole on every TP rank"});
   if (!m.biases) return;
   if (m.latent.kv_rank > 0 || shape.has_experts()) {
-    out.terms.push_back({"biases of a layer",
-                         {},
-                         {},
-                         p.sharded_biases + p.replicated_biases,
-                         "",
-                         "of attention; those of experts are counted with them"});
+    if (shape.has_mixer())
+      out.terms.push_back({"biases of a layer",
+                           {},
+                           {},
+                           p.sharded_biases + p.replicated_biases,
+                           "",
+                           "of attention; those of experts are counted with them"});
     return;
   }
   std::string split, split_numbers;
@@ -194,10 +195,15 @@ std::vector<LayerShape> shapes_of_stage(const ParameterTerms& p) {
   return out;
 }
 
-std::string stage_layers_text(const StepInputs& in, double layers) {
-  const int twins = in.layout.twins();
-  if (layers * in.layout.pp != in.model.layers * twins) return fmt::format("{}", layers);
-  return fmt::format("{}{} / {}", twins > 1 ? "2 x " : "", in.model.layers, in.layout.pp);
+StageLayersText stage_layers_text(const StepInputs& in, double layers) {
+  const int twins = in.layout.twins(), further = in.model.mtp_layers;
+  const auto of_all = [&](double own) { return own * in.layout.pp == in.model.layers * twins; };
+  StageLayersText out{twins > 1 ? "2 layers / PP" : "layers / PP",
+                      fmt::format("{}{} / {}", twins > 1 ? "2 x " : "", in.model.layers, in.layout.pp)};
+  if (of_all(layers)) return out;
+  if (further == 0 || !of_all(layers - further)) return {"layers of the stage", fmt::format("{}", layers)};
+  return {fmt::format("({} + those of multi-token prediction)", out.formula),
+          fmt::format("({} + {})", out.numbers, further)};
 }
 
 Section parameters_section(const StepInputs& in, const ParameterTerms& p, int stage) {
@@ -209,19 +215,18 @@ Section parameters_section(const StepInputs& in, const ParameterTerms& p, int st
   const LayerShape shown = shapes.empty() ? mlp_layer : shapes.front();
   const LayerParameters& layer = p.layer[shown];
   add_layer_parameters(out, in, layer, shown);
-  std::string formula = in.model.layers % in.layout.pp != 0 ? "layers of the stage x layer"
-                        : in.layout.twins() > 1             ? "2 layers / PP x layer"
-                                                            : "layers / PP x layer";
+  const StageLayersText counted = stage_layers_text(in, p.all_layers());
+  std::string formula = counted.formula + " x layer";
   std::string numbers;
   if (shapes.size() > 1 || shown != mlp_layer) {
     formula = fmt::format("{} x their sum", layers_text(shown));
     numbers = fmt::format("{} x ({})", exact(p.layers[shown]), layer_sum(layer));
   } else if (m.latent.kv_rank > 0) {
-    numbers = fmt::format("{} x ({})", stage_layers_text(in, p.all_layers()), layer_sum(layer));
+    numbers = fmt::format("{} x ({})", counted.numbers, layer_sum(layer));
   } else {
-    numbers = fmt::format("{} x ({} + {} + {}{})", stage_layers_text(in, p.all_layers()), exact(layer.attention),
-                          exact(layer.mlp), exact(layer.norms),
-                          m.biases ? " + " + exact(layer.sharded_biases + layer.replicated_biases) : "");
+    numbers =
+        fmt::format("{} x ({} + {} + {}{})", counted.numbers, exact(layer.attention), exact(layer.mlp),
+                    exact(layer.norms), m.biases ? " + " + exact(layer.sharded_biases + layer.replicated_biases) : "");
   }
   for (const LayerShape shape : shapes) {
     if (shape == shown) continue;
@@ -270,6 +275,14 @@ Section parameters_section(const StepInputs& in, const ParameterTerms& p, int st
                           : "last stage");
   add("final norm", m.biases ? "2 h" : "h", fmt::format("{} x {}", m.biases ? 2 : 1, m.hidden), p.final_norm,
       last ? "last stage" : "first stage");
+  const int further = m.mtp_layers, norms = m.biases ? 6 : 3;
+  add("MTP projections", "2 h^2 / TP of each",
+      fmt::format("{} x 2 x {} x {} / {}", further, m.hidden, m.hidden, in.layout.tp), p.mtp_projections,
+      "of multi-token prediction: embeddings and hidden states side by side, brought to h");
+  add("MTP norms", m.biases ? "6 h of each" : "3 h of each", fmt::format("{} x {} x {}", further, norms, m.hidden),
+      p.mtp_norms, "before the projection two, and the final one");
+  add("MTP embedding", "ceil(V / TP) h", vocabulary, p.mtp_embedding,
+      "last stage; a copy, whose gradients both ends sum up");
   out.terms.push_back({"parameters of the rank", formula, numbers, p.total(), "", "all that the rank holds"});
   return out;
 }

@@ -30,12 +30,12 @@ void add_linear(Section& out, const StepInputs& in, const FlopTerms& f) {
                           m.heads, m.kv_heads);
   } else if (a.q_rank > 0) {
     formula = "L (h (rq + rkv + dr) + a (rq (dn + dr) + rkv (dn + dv) + dv h))";
-    numbers = fmt::format("{} x ({} x ({} + {} + {}) + {} x ({} x ({} + {}) + {} x ({} + {}) + {} x {}))", m.layers,
-                          m.hidden, a.q_rank, a.kv_rank, a.rope, m.heads, a.q_rank, a.nope, a.rope, a.kv_rank, a.nope,
-                          a.value, a.value, m.hidden);
+    numbers = fmt::format("{} x ({} x ({} + {} + {}) + {} x ({} x ({} + {}) + {} x ({} + {}) + {} x {}))",
+                          m.all_layers(), m.hidden, a.q_rank, a.kv_rank, a.rope, m.heads, a.q_rank, a.nope, a.rope,
+                          a.kv_rank, a.nope, a.value, a.value, m.hidden);
   } else {
     formula = "L (h (rkv + dr) + a (h (dn + dr) + rkv (dn + dv) + dv h))";
-    numbers = fmt::format("{} x ({} x ({} + {}) + {} x ({} x ({} + {}) + {} x ({} + {}) + {} x {}))", m.layers,
+    numbers = fmt::format("{} x ({} x ({} + {}) + {} x ({} x ({} + {}) + {} x ({} + {}) + {} x {}))", m.all_layers(),
                           m.hidden, a.kv_rank, a.rope, m.heads, m.hidden, a.nope, a.rope, a.kv_rank, a.nope, a.value,
                           a.value, m.hidden);
   }
@@ -87,12 +87,12 @@ void add_sparse_flops(Section& out, const StepInputs& in, const FlopTerms& f) {
   const std::string products =
       fmt::format("({} x {} x {} + {} x ({} + {}))", m.latent.q_rank, a.heads, a.dim, m.hidden, a.dim, a.heads);
   out.terms.push_back({"indexer", "2 L s (rq H d + h (d + H) + H d s)",
-                       fmt::format("2 x {} x {} x ({} + {} x {} x {})", m.layers, s, products, a.heads, a.dim, s),
+                       fmt::format("2 x {} x {} x ({} + {} x {} x {})", m.all_layers(), s, products, a.heads, a.dim, s),
                        f.indexer, "FLOP", "forward of one sample: its products, and scores as whole matrices"});
   if (f.indexer_gradients > 0)
     out.terms.push_back({"indexer's backward", "2 L s (rq H d + h (d + H) + 2 H d s x met / all)",
-                         fmt::format("2 x {} x {} x ({} + 2 x {} x {} x {} x {} / {})", m.layers, s, products, a.heads,
-                                     a.dim, s, seen, all),
+                         fmt::format("2 x {} x {} x ({} + 2 x {} x {} x {} x {} / {})", m.all_layers(), s, products,
+                                     a.heads, a.dim, s, seen, all),
                          f.indexer_gradients, "FLOP",
                          "gradients of its weights, and of scores at the chosen keys; its inputs have none"});
 }
@@ -110,19 +110,22 @@ void add_flops(Section& out, const StepInputs& in, const FlopTerms& f) {
   const int s = in.batch.sequence, matrices = m.gated_mlp ? 3 : 2;
   const int linear = linear_layers(m);
   const bool plain = m.experts.count == 0 && m.latent.kv_rank == 0 && linear == 0 && !m.attention_gate &&
-                     attending_layers(m) == m.layers && mlp_layers(m) == m.layers;
+                     attending_layers(m) == m.all_layers() && mlp_layers(m) == m.all_layers();
+  if (m.mtp_layers > 0)
+    out.terms.push_back({"layers L", "layers + those of multi-token prediction",
+                         fmt::format("{} + {}", m.layers, m.mtp_layers), static_cast<double>(m.all_layers()), "", ""});
   if (!plain) add_linear(out, in, f);
   if (plain)
     out.terms.push_back({"linear layers", fmt::format("2 s L (h d (2a + 2k) + {} h f)", matrices),
-                         fmt::format("2 x {} x {} x ({} x {} x (2 x {} + 2 x {}) + {} x {} x {})", s, m.layers,
+                         fmt::format("2 x {} x {} x ({} x {} x (2 x {} + 2 x {}) + {} x {} x {})", s, m.all_layers(),
                                      m.hidden, m.head_dim, m.heads, m.kv_heads, matrices, m.hidden, m.ffn),
                          f.linear, "FLOP",
                          "2 per token and parameter of a matrix; forward of one sample through the whole model"});
   const char* whole = "scores and values, whole matrices also where attention is causal";
   if (m.latent.kv_rank > 0)
     out.terms.push_back({"attention core", "2 L a s^2 (dn + dr + dv)",
-                         fmt::format("2 x {} x {} x {} x {} x ({} + {} + {})", m.layers, m.heads, s, s, m.latent.nope,
-                                     m.latent.rope, m.latent.value),
+                         fmt::format("2 x {} x {} x {} x {} x ({} + {} + {})", m.all_layers(), m.heads, s, s,
+                                     m.latent.nope, m.latent.rope, m.latent.value),
                          f.core, "FLOP", whole});
   else
     out.terms.push_back({"attention core", fmt::format("4 {} a s^2 d", attending_text(m)),
@@ -148,8 +151,8 @@ void add_flops(Section& out, const StepInputs& in, const FlopTerms& f) {
     Term& core = out.terms.back();
     core.formula += " (L - Lw + Lw seen / all) / L";
     core.numbers +=
-        fmt::format(" x ({} - {} + {} x {} / {}) / {}", m.layers, windowed, windowed,
-                    format_count(causal_keys(0, s, m.window.tokens)), format_count(causal_keys(0, s)), m.layers);
+        fmt::format(" x ({} - {} + {} x {} / {}) / {}", m.all_layers(), windowed, windowed,
+                    format_count(causal_keys(0, s, m.window.tokens)), format_count(causal_keys(0, s)), m.all_layers());
     core.source = fmt::format(
         "whole matrices also where attention is causal; of layers with a window of {} tokens the "
         "share of a causal layer's keys that their queries see",
@@ -157,23 +160,37 @@ void add_flops(Section& out, const StepInputs& in, const FlopTerms& f) {
   }
   if (m.sparse.top_k > 0) add_sparse_flops(out, in, f);
   if (f.logits > 0)
-    out.terms.push_back({"logits", "2 s h V", fmt::format("2 x {} x {} x {}", s, m.hidden, m.vocab), f.logits, "FLOP",
+    out.terms.push_back(m.mtp_layers == 0
+                            ? Term{"logits", "2 s h V", fmt::format("2 x {} x {} x {}", s, m.hidden, m.vocab), f.logits,
+                                   "FLOP", "forward of one sample"}
+                            : Term{"logits", "2 s h V of each token that is predicted",
+                                   fmt::format("2 x {} x {} x {} x (1 + {})", s, m.hidden, m.vocab, m.mtp_layers),
+                                   f.logits, "FLOP", "forward of one sample"});
+  if (f.mtp > 0)
+    out.terms.push_back({"MTP projections", "4 s h^2 of each further token",
+                         fmt::format("{} x 4 x {} x {} x {}", m.mtp_layers, s, m.hidden, m.hidden), f.mtp, "FLOP",
                          "forward of one sample"});
-  const bool logits = f.logits > 0;
+  std::string ends, of_ends;  // beside the layers
+  if (f.logits > 0) {
+    ends += " + logits";
+    of_ends += " + " + flops(f.logits);
+  }
+  if (f.mtp > 0) {
+    ends += " + MTP projections";
+    of_ends += " + " + flops(f.mtp);
+  }
   const auto [indexer, of_indexer] = indexer_of_step(f, in.batch.global_batch);
   if (f.frozen)
-    out.terms.push_back(
-        {"model FLOP of a step",
-         fmt::format("B (2 (linear layers{}) + 3 (attention core + adapters)){}", logits ? " + logits" : "", indexer),
-         fmt::format("{} x (2 x ({}{}) + 3 x ({} + {})){}", in.batch.global_batch, flops(f.linear),
-                     logits ? " + " + flops(f.logits) : "", flops(f.core), flops(f.adapters), of_indexer),
-         f.model().value(), "FLOP",
-         "frozen matrices have no gradients of weights; some frameworks count them as if they had"});
-  else
     out.terms.push_back({"model FLOP of a step",
-                         fmt::format("3 B (linear layers + attention core{}){}", logits ? " + logits" : "", indexer),
+                         fmt::format("B (2 (linear layers{}) + 3 (attention core + adapters)){}", ends, indexer),
+                         fmt::format("{} x (2 x ({}{}) + 3 x ({} + {})){}", in.batch.global_batch, flops(f.linear),
+                                     of_ends, flops(f.core), flops(f.adapters), of_indexer),
+                         f.model().value(), "FLOP",
+                         "frozen matrices have no gradients of weights; some frameworks count them as if they had"});
+  else
+    out.terms.push_back({"model FLOP of a step", fmt::format("3 B (linear layers + attention core{}){}", ends, indexer),
                          fmt::format("3 x {} x ({} + {}{}){}", in.batch.global_batch, flops(f.linear), flops(f.core),
-                                     logits ? " + " + flops(f.logits) : "", of_indexer),
+                                     of_ends, of_indexer),
                          f.model().value(), "FLOP",
                          "a backward is two forwards; counted as Narayanan et al. 2021, all GPUs together"});
   if (!(f.recomputed > 0)) return;

@@ -145,12 +145,11 @@ Section stage_section(const StepReport& report) {
     waits += unit.count * unit.waits;
     tp_sum += unit.count * unit.tp;
   }
-  const bool equal = in.model.layers % in.layout.pp == 0, twice = in.layout.twins() > 1;
   const double layers = parameter_terms(in, stage.stage).all_layers();
-  out.terms.push_back(
-      {"layers of a stage", equal ? (twice ? "2 layers / PP" : "layers / PP") : "of this one of uneven stages",
-       equal ? fmt::format("{}{} / {}", twice ? "2 x " : "", in.model.layers, in.layout.pp) : fmt::format("{}", layers),
-       layers, "", ""});
+  const StageLayersText counted = stage_layers_text(in, layers);
+  const bool uneven = counted.formula == StageLayersText().formula;
+  out.terms.push_back({"layers of a stage", uneven ? "of this one of uneven stages" : counted.formula, counted.numbers,
+                       layers, "", ""});
   out.terms.push_back({"compute of a micro-batch", joined(names), joined(compute), compute_sum.count(), "s",
                        fmt::format("kernels forward and backward, with recomputation{}", waits_for_host(in, waits))});
   if (in.options.cpu_offloading_num_layers > 0) out.terms.push_back(copies_term(in));

@@ -11,6 +11,7 @@
 #include "collcast/report/plan_document.hpp"
 #include "report/faults.hpp"
 #include "report/metrics.hpp"
+#include "report/step_tables.hpp"
 #include "report/wording.hpp"
 
 namespace collcast {
@@ -400,9 +401,9 @@ Page page(const PlanReport& report) {
     plain(server_title(report));
     if (in.serving->load) plain(server_load_text(*in.serving));
   } else {
-    plain(fmt::format("{} ({} parameters), {} x {} tokens per step, on {}, library {}", in.model.name,
-                      format_count(parameter_count(in.model)), in.batch.global_batch, in.batch.sequence,
-                      gpus_text(report.inputs.gpus, report.machine), report.machine.library));
+    plain(fmt::format("{} ({} parameters{}), {} x {} tokens per step, on {}, library {}", in.model.name,
+                      format_count(parameter_count(in.model)), further_tokens_text(in.model), in.batch.global_batch,
+                      in.batch.sequence, gpus_text(report.inputs.gpus, report.machine), report.machine.library));
   }
   const MachineState& machine = report.inputs.machine;
   if (!machine.faults.empty()) plain("faults: " + faults_text(machine.faults));

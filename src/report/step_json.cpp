@@ -192,6 +192,7 @@ Json inputs_json(const StepInputs& in, const CollectivePolicy& collectives, Shar
                                         {"full_at", l.full_at},     {"layers", linear_layers(in.model)},
                                         {"rule", to_string(l.rule)}};
   if (!in.model.pattern.empty()) out["model"]["hybrid_layer_pattern"] = in.model.pattern;
+  if (in.model.mtp_layers > 0) out["model"]["mtp_num_layers"] = in.model.mtp_layers;
   if (in.model.attention_gate) out["model"]["attention_gate"] = true;
   if (const SparseAttention& a = in.model.sparse; a.top_k > 0)
     out["model"]["sparse_attention"] = {{"heads", a.heads}, {"dim", a.dim}, {"top_k", a.top_k}};

@@ -38,11 +38,12 @@ std::string inputs_text(const StepInputs& in) {
     active = fmt::format(", {} of a token", format_count(active_parameter_count(in.model)));
   const int windowed = windowed_layers(in.model);
   if (windowed > 0)
-    active +=
-        fmt::format(", windows of {} tokens in {} of {} layers", in.model.window.tokens, windowed, in.model.layers);
+    active += fmt::format(", windows of {} tokens in {} of {} layers", in.model.window.tokens, windowed,
+                          in.model.all_layers());
   if (const int linear = linear_layers(in.model); linear > 0)
-    active += fmt::format(", {} in {} of {} layers", linear_text(in.model), linear, in.model.layers);
+    active += fmt::format(", {} in {} of {} layers", linear_text(in.model), linear, in.model.all_layers());
   if (in.model.sparse.top_k > 0) active += fmt::format(", attends to {} of all tokens", in.model.sparse.top_k);
+  active += further_tokens_text(in.model);
   if (const LowRankAdapters& lora = in.options.lora; lora.rank > 0)
     active += fmt::format("; LoRA of rank {} trains {}{}", lora.rank, format_count(adapter_parameter_count(in)),
                           lora.base_weights == BaseWeights::nf4 ? ", layers' matrices kept in NF4" : "");

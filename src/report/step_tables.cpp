@@ -38,6 +38,10 @@ bool nccl_collectives(const StepReport& report) {
          !(inference ? inference->decode.collectives : report.result.collectives).empty();
 }
 
+std::string further_tokens_text(const TransformerConfig& m) {
+  if (m.mtp_layers == 0) return {};
+  return fmt::format(", with {} layer{} of multi-token prediction", m.mtp_layers, m.mtp_layers == 1 ? "" : "s");
+}
 const char* linear_text(const TransformerConfig& m) { return m.linear.is_ssd() ? "Mamba-2" : "linear attention"; }
 const char* feed_forward_text(const TransformerConfig& m) {
   return m.experts.count > 0 ? "experts alone" : "an MLP alone";
@@ -45,7 +49,7 @@ const char* feed_forward_text(const TransformerConfig& m) {
 
 std::string layer_title(const StepInputs& in) {
   const int attending = attending_layers(in.model) - windowed_layers(in.model);
-  const bool mixed = attending > 0 && attending < in.model.layers;
+  const bool mixed = attending > 0 && attending < in.model.all_layers();
   return std::string("one layer") + (mixed ? " that attends to all tokens" : "") + ", one micro-batch";
 }
 

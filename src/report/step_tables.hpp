@@ -20,6 +20,8 @@ std::string bar(double part, double whole);
 bool nccl_collectives(const StepReport& report);
 /// "linear attention", "Mamba-2"; "experts", "an MLP" alone.
 const char* linear_text(const TransformerConfig&);
+/// ", with 1 layer of multi-token prediction", or nothing.
+std::string further_tokens_text(const TransformerConfig&);
 const char* feed_forward_text(const TransformerConfig&);
 /// Of the layer that is shown for all: where some attend to all tokens and others do not, one of those.
 std::string layer_title(const StepInputs& in);

@@ -67,7 +67,8 @@ Result<std::string> read_named(std::string& name, const Location& where, const s
                                const std::vector<std::string>& scenarios);
 /// " (place)" of a value that another one does not fit.
 std::string seen_at(const Reader&, const std::string& path);
-TransformerConfig read_model(Reader&, const Node&, const std::string& folder,
+/// `trains`: what a config.json says of multi-token prediction is of use, unless the section says it.
+TransformerConfig read_model(Reader&, const Node&, bool trains, const std::string& folder,
                              const std::vector<std::string>& scenarios);
 /// `serves`: of inference, which has no degrees and orders that only training has.
 /// `file`: of the scenario; a schedule that it names is beside it, one of the command line beside the person.

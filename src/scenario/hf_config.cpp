@@ -5,11 +5,13 @@
 // theirs; GPT-2, GPT-NeoX, Falcon and MPT have their own. Defaults are those of the transformers library, because
 // config.json leaves them out. Other keys are not looked at, unless they are nearly one of ours that is absent, or
 // another tool's name for it. Left out: Qwen2's biases on Q, K, V (counted as none), Qwen3's and Gemma 3's Q and K
-// norms, DeepSeek-V3's biases of the router and its layers that predict a second token, gpt-oss' biases and sinks,
-// Gemma 2's and 3's norms behind attention and MLP and caps of logits.
+// norms, DeepSeek-V3's biases of the router, layers that predict further tokens (the main model alone is read;
+// model.mtp_num_layers of a scenario adds them), gpt-oss' biases and sinks, Gemma 2's and 3's norms behind attention
+// and MLP and caps of logits.
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <functional>
 
 #include "scenario/files.hpp"
@@ -499,6 +501,18 @@ void note_places(const Node& tree, Origins& origins) {
   }
 }
 
+/// Where some are said to be: layers that predict further tokens, which are left out.
+void note_further_layers(const Node& tree, Origins& origins) {
+  for (const char* key : {"num_nextn_predict_layers", "mtp_num_hidden_layers", "mtp_num_layers"}) {
+    const Node* node = tree.find(key);
+    int count = 0;
+    if (node == nullptr || node->kind != Node::Kind::scalar) continue;
+    const std::string& text = node->text;
+    if (std::from_chars(text.data(), text.data() + text.size(), count).ec == std::errc() && count > 0)
+      return origins.set("model.mtp_num_layers", node->at.location());
+  }
+}
+
 void complete_heads(Reader& reader, const Node& tree, TransformerConfig& m) {
   if (!reader.ok()) return;
   Origins origins(tree.at.location());
@@ -551,6 +565,7 @@ Result<TransformerConfig> read_hf_config(std::string_view text, const std::strin
   complete_heads(reader, node, model);
   if (!reader.ok()) return reader.take();
   note_places(node, origins);
+  note_further_layers(node, origins);
   append(warnings, reader.warnings());
   return model;
 }

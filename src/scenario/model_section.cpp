@@ -154,11 +154,12 @@ void read_parallel_mlp(Reader& reader, const Node& node, ParallelMlp& p) {
 
 }  // namespace
 
-TransformerConfig read_model(Reader& reader, const Node& node, const std::string& folder,
+TransformerConfig read_model(Reader& reader, const Node& node, bool trains, const std::string& folder,
                              const std::vector<std::string>& scenarios) {
   TransformerConfig m;
   Object o(reader, node, "model");
   std::string config;
+  std::optional<Location> left_out;
   const bool has_config = o.optional("config", config, AsText{});
   if (has_config) {
     Origins origins;
@@ -169,6 +170,7 @@ TransformerConfig read_model(Reader& reader, const Node& node, const std::string
     if (loaded) {
       m = *loaded;
       reader.found(origins);
+      if (trains && origins.knows("model.mtp_num_layers")) left_out = origins.of("model.mtp_num_layers");
     } else {
       reader.error(loaded.errors());
       reader.spoil("model");
@@ -199,6 +201,9 @@ TransformerConfig read_model(Reader& reader, const Node& node, const std::string
               m.linear);
   o.optional("attention_gate", m.attention_gate, AsTruth{});
   o.optional("hybrid_layer_pattern", m.pattern, AsText{});
+  if (!o.optional("mtp_num_layers", m.mtp_layers, AsCount{0, most_mtp_layers}) && left_out)
+    reader.warn({*left_out, "the layers that predict further tokens are left out",
+                 "give model.mtp_num_layers, or 0 where they are not trained"});
   read_sparse_attention(reader, o.section("sparse_attention"), part_of(o, "sparse_attention", m.sparse.is_given()),
                         m.sparse);
   read_parallel_mlp(reader, o.section("parallel_mlp"), m.parallel_mlp);

@@ -164,8 +164,9 @@ void read_machine(Reader& reader, const Request& topology, const SearchPath& sea
 StepInputs read_step(Reader& reader, Object& o, const std::string& file, const SearchPath& search) {
   const std::string folder = folder_of(file);
   StepInputs step;
-  if (const Node* model = o.required_map("model")) step.model = read_model(reader, *model, folder, search.scenarios);
+  const Node* model = o.required_map("model");
   const Node* inference = o.optional_map("inference");
+  if (model != nullptr) step.model = read_model(reader, *model, inference == nullptr, folder, search.scenarios);
   step.layout = read_layout(reader, o.section("layout"), file, search.scenarios, inference != nullptr);
   if (inference != nullptr) {
     for (const char* key : {"batch", "training", "faults", "placement"})

@@ -46,9 +46,9 @@ const char* no_use_of(RecomputeModule module, const StepInputs& in) {
     case RecomputeModule::mlp:
     case RecomputeModule::up_proj:
     case RecomputeModule::mlp_act:
-      return mlp_layers(m) > 0                         ? nullptr
-             : experts && expert_layers(m) == m.layers ? "all layers of the model have experts"
-                                                       : "no layer of the model has an MLP";
+      return mlp_layers(m) > 0                               ? nullptr
+             : experts && expert_layers(m) == m.all_layers() ? "all layers of the model have experts"
+                                                             : "no layer of the model has an MLP";
   }
   return nullptr;
 }

@@ -85,6 +85,7 @@ class Check {
     positive("model", "layers", m.layers);
     if (m.layers > most_layers)
       wrong({"model.layers"}, "layers is " + std::to_string(m.layers), "expected up to " + std::to_string(most_layers));
+    further_tokens();
     positive("model", "hidden", m.hidden);
     positive("model", "heads", m.heads);
     positive("model", "kv_heads", m.kv_heads);
@@ -167,6 +168,24 @@ class Check {
     if (in_.serving && !in_.serving->kv_window && w.tokens == 0)
       wrong({"inference.kv_window", "model"}, "kv_window has no effect on a model without a sliding window",
             "leave it out");
+  }
+
+  void further_tokens() {
+    const char* path = "model.mtp_num_layers";
+    const int layers = in_.model.mtp_layers;
+    if (layers < 0 || layers > most_mtp_layers)
+      wrong({path}, "mtp_num_layers is " + std::to_string(layers), "expected 0 to " + std::to_string(most_mtp_layers));
+    if (layers > 0 && in_.model.learned_positions > 0)
+      wrong({path, "model.learned_positions"},
+            "layers that predict further tokens go with rotary positions or none" + seen("model.learned_positions"),
+            "leave mtp_num_layers out, or learned_positions");
+    if (layers > 0 && in_.serving)
+      wrong({path, "inference"}, "a server has no use of layers that predict further tokens here" + seen("inference"),
+            "leave mtp_num_layers out: tokens are generated one by one");
+    if (layers > 0 && !in_.serving && !in_.options.embedding_and_logits)
+      wrong({path, "training.embedding_and_logits"},
+            "layers that predict further tokens need embedding and logits" + seen("training.embedding_and_logits"),
+            "leave mtp_num_layers out, or use embedding_and_logits: true");
   }
 
   void gate() {

@@ -9,11 +9,13 @@
 // gradient buffer is zeroed (g; with ZeRO-2 and 3 the owned part). 38 bytes at g = 4 without a distributed optimizer.
 // Before them what compressing gradients takes (gradient_exchange.hpp), behind them the cast of weights that are
 // gathered in fp8 (wire.hpp).
+#include <array>
 #include <cmath>
 #include <utility>
 
 #include "workload/adapters.hpp"
 #include "workload/gradient_exchange.hpp"
+#include "workload/mtp.hpp"
 #include "workload/parameters.hpp"
 #include "workload/plan.hpp"
 #include "workload/share.hpp"
@@ -97,7 +99,10 @@ std::vector<Segment> next_tokens(const StepInputs& in, const KernelTimer& timer,
 
 }  // namespace
 
-Segments head_segments(const StepInputs& in) {
+namespace {
+
+/// Logits of the model's layers, or of one that predicts further tokens, from its final norm to the loss.
+Segments prediction_segments(const StepInputs& in) {
   const KernelTimer timer(in);
   const Share share(in);
   const TpCollectives tp(in.layout);
@@ -146,6 +151,22 @@ Segments head_segments(const StepInputs& in) {
   if (!splits && !accumulation.empty())
     s.backward.push_back({"final norm", Category::backward, accumulation, std::nullopt});
   s.backward = joined(std::move(s.backward));
+  return s;
+}
+
+}  // namespace
+
+Segments head_segments(const StepInputs& in) {
+  Segments s = prediction_segments(in);
+  if (in.model.mtp_layers == 0) return s;
+  const Segments prediction = s, before = mtp_input_segments(in);
+  const std::array passes{&Segments::forward, &Segments::backward, &Segments::weights};
+  for (int i = 0; i < in.model.mtp_layers; ++i)
+    for (const auto pass : passes) {
+      add_segments(s.*pass, before.*pass);
+      add_segments(s.*pass, prediction.*pass);
+    }
+  for (const auto pass : passes) s.*pass = joined(std::move(s.*pass));
   return s;
 }
 

@@ -11,6 +11,7 @@
 #include "workload/gradient_exchange.hpp"
 #include "workload/interleaved.hpp"
 #include "workload/kept.hpp"
+#include "workload/mtp.hpp"
 #include "workload/parameters.hpp"
 #include "workload/plan.hpp"
 #include "workload/serving.hpp"
@@ -314,10 +315,12 @@ MemoryTerms memory_terms(const StepInputs& in, int stage, const Orders& made) {
   if (workload::has_head(in, stage)) {
     const bool frozen = workload::is_frozen(in.options);
     terms.final_norm = Volume((frozen ? 1 : 2) * w * rows);
-    terms.probabilities = Volume(4 * share.tokens * share.vocab);
+    terms.probabilities = Volume(4 * share.tokens * share.vocab * (1 + in.model.mtp_layers));
+    terms.mtp = workload::mtp_kept(in);
     terms.logits = Volume(w * share.tokens * share.vocab);
-    if (!in.options.fuse_loss) terms.shifted = terms.probabilities;
-    if (splits_backward(in.layout.schedule) && !frozen) terms.head_weights = Volume(w * rows) + terms.logits;
+    if (!in.options.fuse_loss) terms.shifted = Volume(4 * share.tokens * share.vocab);
+    if (splits_backward(in.layout.schedule) && !frozen)
+      terms.head_weights = Volume(w * rows) + terms.logits + workload::mtp_kept_for_weights(in);
   }
   const int m = in.batch.passes(in.layout);
   const int held = in.layout.schedule == PipelineSchedule::gpipe ? m : std::min(m, in.layout.pp - stage);

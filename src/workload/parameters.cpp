@@ -7,12 +7,28 @@
 
 #include "workload/adapters.hpp"
 #include "workload/indexer.hpp"
+#include "workload/mtp.hpp"
 
 namespace collcast::workload {
 
 namespace {
 
+/// Neither experts nor linear attention nor a pattern: every layer attends to keys and has an MLP.
+bool all_layers_are_alike(const TransformerConfig& m) {
+  return m.pattern.empty() && m.experts.count == 0 && m.linear.key_heads == 0;
+}
+
 double norm_parameters(const TransformerConfig& m) { return (m.biases ? 2.0 : 1.0) * m.hidden; }
+
+/// Of all layers of a model: `of` gives that of one of a shape.
+template <class Of>
+double sum_of_layers(const TransformerConfig& m, Of of) {
+  const PerShape<int> layers = layers_by_shape(m);
+  double sum = 0;
+  for (const LayerShape shape : layer_shapes)
+    if (layers[shape] > 0) sum += layers[shape] * of(shape);
+  return sum;
+}
 
 /// Rows of the word embedding on one of `tp` ranks.
 double vocabulary_rows(const TransformerConfig& m, int tp) { return std::ceil(static_cast<double>(m.vocab) / tp); }
@@ -75,8 +91,9 @@ RankParameters rank_parameters(const LayerParameters& p) { return {p.sharded(), 
 
 LayerKind kind_of_layer(const StepInputs& in, int layer) {
   const int first = in.options.bf16_first_layers, last = in.options.bf16_last_layers;
+  const int layers = in.model.layers;
   return {layer_shape(in.model, layer), has_window(in.model, layer), !recomputes_layer(in.options, layer),
-          layer < first || layer >= in.model.layers - last};
+          layer < first || (layer >= layers - last && layer < layers)};
 }
 
 std::vector<LayerKind> layer_kinds() {
@@ -146,7 +163,10 @@ int slice_of(const ParallelLayout& l, int stage, int chunk) {
   return chunk * l.pp + stage;
 }
 
-std::vector<StageLayer> layers_of_stage(const StepInputs& in, int stage) {
+namespace {
+
+/// Without those that predict further tokens.
+std::vector<StageLayer> layers_of_slices(const StepInputs& in, int stage) {
   const int layers = in.model.layers, pp = in.layout.pp, chunks = in.layout.chunks();
   std::vector<StageLayer> out;
   if (ends_stand_for_layers(in)) {
@@ -178,11 +198,21 @@ std::vector<StageLayer> layers_of_stage(const StepInputs& in, int stage) {
   return out;
 }
 
+}  // namespace
+
+std::vector<StageLayer> layers_of_stage(const StepInputs& in, int stage) {
+  std::vector<StageLayer> out = layers_of_slices(in, stage);
+  if (in.model.mtp_layers > 0 && has_head(in, stage))
+    for (int i = 0; i < in.model.mtp_layers; ++i) out.push_back({in.model.layers + i, in.layout.chunks() - 1});
+  return out;
+}
+
 int stage_layers(const StepInputs& in, int stage) { return static_cast<int>(layers_of_stage(in, stage).size()); }
 
 bool stages_differ(const StepInputs& in) {
-  return in.layout.uneven_stages || (!all_layers_are_alike(in.model) && shapes_of(in.model).size() > 1) ||
-         in.options.recompute_layers < 1 || in.options.bf16_first_layers + in.options.bf16_last_layers > 0;
+  return in.layout.uneven_stages || in.model.mtp_layers > 0 ||
+         (!all_layers_are_alike(in.model) && shapes_of(in.model).size() > 1) || in.options.recompute_layers < 1 ||
+         in.options.bf16_first_layers + in.options.bf16_last_layers > 0;
 }
 
 bool replicates_tokens(const StepInputs& in) {
@@ -217,9 +247,14 @@ std::vector<UnitParameters> unit_parameters(const StepInputs& in, int stage) {
   for (const LayerShape shape : shapes_of(m))
     layer[shape] = unit_of(layer_parameters(m, in.layout, shape), layer_adapters(in, shape));
   for (const StageLayer& each : layers_of_stage(in, stage)) units.push_back(layer[layer_shape(m, each.number)]);
-  if (has_head(in, stage))
-    units.push_back({frozen ? 0 : head_parameters(m, tp, m.tied_embeddings && in.layout.ends_together()).total(),
-                     head_parameters(m, tp, false).total()});
+  if (has_head(in, stage)) {
+    const double mtp = mtp_parameters(m, tp).total() + mtp_embedding_copy(in);
+    // The modules' look-ups read the embedding's own matrix, where the head has neither it nor a copy.
+    const bool reads_it = m.mtp_layers > 0 && in.layout.ends_together() && !m.tied_embeddings;
+    const double read = reads_it ? embedding_parameters(m, tp).sharded : 0;
+    units.push_back({frozen ? 0 : head_parameters(m, tp, m.tied_embeddings && in.layout.ends_together()).total() + mtp,
+                     head_parameters(m, tp, false).total() + mtp + read});
+  }
   return units;
 }
 
@@ -245,11 +280,8 @@ namespace collcast {
 double adapter_parameter_count(const StepInputs& in) {
   StepInputs whole = in;
   whole.layout = {};
-  const PerShape<int> layers = layers_by_shape(in.model);
-  double sum = 0;
-  for (const LayerShape shape : layer_shapes)
-    if (layers[shape] > 0) sum += layers[shape] * workload::layer_adapters(whole, shape).total();
-  return sum;
+  return workload::sum_of_layers(in.model,
+                                 [&](LayerShape shape) { return workload::layer_adapters(whole, shape).total(); });
 }
 
 ParameterTerms parameter_terms(const StepInputs& in, int stage) {
@@ -272,6 +304,10 @@ ParameterTerms parameter_terms(const StepInputs& in, int stage) {
     const auto head = workload::head_parameters(in.model, in.layout.tp, shares_embedding);
     terms.output = head.sharded;
     terms.final_norm = head.replicated;
+    const auto mtp = workload::mtp_parameters(in.model, in.layout.tp);
+    terms.mtp_projections = mtp.sharded;
+    terms.mtp_norms = mtp.replicated;
+    terms.mtp_embedding = workload::mtp_embedding_copy(in);
   }
   return terms;
 }
@@ -357,42 +393,36 @@ FlopTerms flop_terms(const StepInputs& in) {
   const TransformerConfig& m = in.model;
   const double s = in.batch.sequence, h = m.hidden, d = m.head_dim, a = m.heads, k = m.kv_heads;
   const double linear = linear_layers(m), attending = attending_layers(m);
-  const PerShape<int> layers = layers_by_shape(m);
-  const auto of_layers = [&](const std::function<double(LayerShape)>& flops_of) {
-    double sum = 0;
-    for (const LayerShape shape : layer_shapes)
-      if (layers[shape] > 0) sum += layers[shape] * flops_of(shape);
-    return sum;
-  };
   FlopTerms flops;
   flops.samples = in.batch.global_batch;
   flops.linear = s * (attending * attention_flops(m) + linear * linear_attention_flops(m) +
-                      of_layers([&](LayerShape shape) { return feed_forward_flops(m, shape); }));
+                      workload::sum_of_layers(m, [&](LayerShape shape) { return feed_forward_flops(m, shape); }));
   if (m.latent.kv_rank == 0)
     flops.copies = attending * s * 4 * h *
                    (static_cast<double>(workload::kv_heads_per_rank(m, in.layout.tp)) * in.layout.tp - k) * d;
   const double core = 2 * a * s * s * (m.key_dim() + m.value_dim());
   // No discount for causal attention; of a window what it leaves of a causal layer.
   const bool sparse = m.sparse.top_k > 0;
-  const double windowed = sparse ? m.layers : windowed_layers(m);
+  const double layers = m.all_layers(), windowed = sparse ? layers : windowed_layers(m);
   const double seen = causal_keys(0, s, workload::most_keys(m)) / causal_keys(0, s);
   flops.core = attending * core + linear * s * linear_core_flops(m);
-  if (windowed > 0) flops.core *= (m.layers - windowed + windowed * seen) / m.layers;
+  if (windowed > 0) flops.core *= (layers - windowed + windowed * seen) / layers;
   if (workload::chooses_keys(m, in.batch.sequence)) {
     const double products = 2 * s * workload::indexer_products(m), scores = 2.0 * m.sparse.heads * m.sparse.dim * s * s;
-    flops.indexer = m.layers * (products + scores);
-    if (!workload::is_frozen(in.options)) flops.indexer_gradients = m.layers * (products + 2 * seen * scores);
+    flops.indexer = layers * (products + scores);
+    if (!workload::is_frozen(in.options)) flops.indexer_gradients = layers * (products + 2 * seen * scores);
   }
-  if (in.options.embedding_and_logits) flops.logits = 2 * s * h * m.vocab;
+  if (in.options.embedding_and_logits) flops.logits = 2 * s * h * m.vocab * (1 + m.mtp_layers);
+  flops.mtp = m.mtp_layers * s * 4 * h * h;
   const auto adapters = [&](LayerShape shape) { return s * workload::adapter_flops(in, shape); };
-  flops.adapters = of_layers(adapters);
+  flops.adapters = workload::sum_of_layers(m, adapters);
   flops.frozen = workload::is_frozen(in.options);
   const bool full = in.options.recompute == Recompute::full;
   if (full && in.options.recompute_layers == 1)
     flops.recomputed = flops.linear + flops.copies + flops.core + flops.indexer + flops.adapters;
   if (in.options.recompute == Recompute::none || flops.recomputed > 0) return flops;
   const bool of_core = full || recomputes(in.options, RecomputeModule::core_attn);
-  for (int layer = 0; layer < m.layers; ++layer) {
+  for (int layer = 0; layer < m.all_layers(); ++layer) {
     if (!recomputes_layer(in.options, layer)) continue;
     const LayerShape shape = layer_shape(m, layer);
     if (!full)
@@ -409,6 +439,7 @@ FlopTerms flop_terms(const StepInputs& in) {
 
 LayerShape layer_shape(const TransformerConfig& m, int layer) {
   if (!m.pattern.empty()) {
+    if (layer >= m.layers) return m.experts.count > 0 ? expert_layer : mlp_layer;
     const char letter = m.pattern[static_cast<std::size_t>(layer) % m.pattern.size()];
     return {letter == 'M'   ? Mixer::linear_attention
             : letter == '*' ? Mixer::attention
@@ -421,21 +452,17 @@ LayerShape layer_shape(const TransformerConfig& m, int layer) {
           has_experts(m, layer) ? FeedForward::experts : FeedForward::mlp};
 }
 
-bool all_layers_are_alike(const TransformerConfig& m) {
-  return m.pattern.empty() && m.experts.count == 0 && m.linear.key_heads == 0;
-}
-
 PerShape<int> layers_by_shape(const TransformerConfig& m) {
   PerShape<int> count;
-  if (all_layers_are_alike(m))
-    count[mlp_layer] = m.layers;
+  if (workload::all_layers_are_alike(m))
+    count[mlp_layer] = m.all_layers();
   else
-    for (int layer = 0; layer < m.layers; ++layer) ++count[layer_shape(m, layer)];
+    for (int layer = 0; layer < m.all_layers(); ++layer) ++count[layer_shape(m, layer)];
   return count;
 }
 
 std::vector<LayerShape> shapes_of(const TransformerConfig& m) {
-  if (all_layers_are_alike(m)) return {mlp_layer};
+  if (workload::all_layers_are_alike(m)) return {mlp_layer};
   const PerShape<int> count = layers_by_shape(m);
   std::vector<LayerShape> out;
   for (const LayerShape shape : layer_shapes)
@@ -443,22 +470,30 @@ std::vector<LayerShape> shapes_of(const TransformerConfig& m) {
   return out;
 }
 
+namespace {
+
+/// The number of a layer's like: those that predict further tokens are as the last.
+int as_last(const TransformerConfig& m, int layer) { return layer < m.layers ? layer : m.layers - 1; }
+
+int layers_with(const TransformerConfig& m, bool (LayerShape::*part)() const) {
+  return static_cast<int>(workload::sum_of_layers(m, [&](LayerShape shape) { return (shape.*part)() ? 1 : 0; }));
+}
+
+}  // namespace
+
 bool has_experts(const TransformerConfig& m, int layer) {
   const Experts& e = m.experts;
   if (!m.pattern.empty()) return layer_shape(m, layer).has_experts();
+  layer = as_last(m, layer);
   return e.count > 0 && layer >= e.dense_layers && layer % e.every == e.phase &&
          std::find(e.dense_at.begin(), e.dense_at.end(), layer) == e.dense_at.end();
 }
 
-int expert_layers(const TransformerConfig& m) {
-  int count = 0;
-  if (m.experts.count > 0)
-    for (int layer = 0; layer < m.layers; ++layer) count += has_experts(m, layer) ? 1 : 0;
-  return count;
-}
+int expert_layers(const TransformerConfig& m) { return layers_with(m, &LayerShape::has_experts); }
 
 bool has_window(const TransformerConfig& m, int layer) {
   const SlidingWindow& w = m.window;
+  layer = as_last(m, layer);
   return w.tokens > 0 && layer >= w.full_first && (w.full_every == 0 || (layer + 1) % w.full_every != 0) &&
          std::find(w.full_at.begin(), w.full_at.end(), layer) == w.full_at.end();
 }
@@ -466,37 +501,23 @@ bool has_window(const TransformerConfig& m, int layer) {
 int windowed_layers(const TransformerConfig& m) {
   int count = 0;
   if (m.window.tokens > 0)
-    for (int layer = 0; layer < m.layers; ++layer) count += has_window(m, layer) ? 1 : 0;
+    for (int layer = 0; layer < m.all_layers(); ++layer) count += has_window(m, layer) ? 1 : 0;
   return count;
 }
 
 bool has_linear_attention(const TransformerConfig& m, int layer) {
   const LinearAttention& l = m.linear;
   if (!m.pattern.empty()) return layer_shape(m, layer).is_linear();
+  layer = as_last(m, layer);
   return l.key_heads > 0 && (l.full_every == 0 || (layer + 1) % l.full_every != 0) &&
          std::find(l.full_at.begin(), l.full_at.end(), layer) == l.full_at.end();
 }
 
-int linear_layers(const TransformerConfig& m) {
-  int count = 0;
-  if (m.linear.key_heads > 0)
-    for (int layer = 0; layer < m.layers; ++layer) count += has_linear_attention(m, layer) ? 1 : 0;
-  return count;
-}
+int linear_layers(const TransformerConfig& m) { return layers_with(m, &LayerShape::is_linear); }
 
-int mlp_layers(const TransformerConfig& m) {
-  const PerShape<int> layers = layers_by_shape(m);
-  int sum = 0;
-  for (const LayerShape shape : layer_shapes) sum += shape.has_mlp() ? layers[shape] : 0;
-  return sum;
-}
+int mlp_layers(const TransformerConfig& m) { return layers_with(m, &LayerShape::has_mlp); }
 
-int attending_layers(const TransformerConfig& m) {
-  const PerShape<int> layers = layers_by_shape(m);
-  int sum = 0;
-  for (const LayerShape shape : layer_shapes) sum += shape.attends() ? layers[shape] : 0;
-  return sum;
-}
+int attending_layers(const TransformerConfig& m) { return layers_with(m, &LayerShape::attends); }
 
 double causal_keys(double kept, double tokens, int window) {
   // Those of the first queries, which the window does not cut, and of the others.
@@ -505,12 +526,10 @@ double causal_keys(double kept, double tokens, int window) {
 }
 
 double parameter_count(const TransformerConfig& m) {
-  const PerShape<int> layers = layers_by_shape(m);
-  double sum = 0;
-  for (const LayerShape shape : layer_shapes)
-    if (layers[shape] > 0) sum += layers[shape] * workload::layer_parameters(m, {}, shape).total();
-  return sum + workload::embedding_parameters(m, 1).total() +
-         workload::head_parameters(m, 1, m.tied_embeddings).total();
+  return workload::sum_of_layers(m,
+                                 [&](LayerShape shape) { return workload::layer_parameters(m, {}, shape).total(); }) +
+         workload::embedding_parameters(m, 1).total() + workload::head_parameters(m, 1, m.tied_embeddings).total() +
+         workload::mtp_parameters(m, 1).total();
 }
 
 double active_parameter_count(const TransformerConfig& m) {

@@ -359,7 +359,8 @@ CollectiveRequest message_gather_request(const StepInputs& in, const Fabric& fab
 bool gathers_messages(const StepInputs& in) { return in.layout.tp > 1 && !in.layout.sequence_parallel; }
 
 bool sums_tied_gradients(const StepInputs& in) {
-  return in.model.tied_embeddings && !in.layout.ends_together() && !is_frozen(in.options);
+  const bool both_have_it = in.model.tied_embeddings || in.model.mtp_layers > 0;
+  return both_have_it && !in.layout.ends_together() && !is_frozen(in.options);
 }
 
 double tied_bytes(const StepInputs& in) {

@@ -69,9 +69,11 @@ Segments layer_segments(const StepInputs&, LayerKind = {});
 /// Bytes of dispatch, and of combine, for one micro-batch: w T' K h, on the busiest rank.
 double dispatch_bytes(const StepInputs&);
 Segments embedding_segments(const StepInputs&);
-/// Final norm, logits and loss; `loss_reductions` all-reduces of one fp32 value per token follow the forward.
+/// Final norm, logits and loss, of multi-token prediction several times with what comes before its layers;
+/// `loss_reductions` all-reduces of one fp32 value per token follow the forward.
 Segments head_segments(const StepInputs&);
-inline constexpr int loss_reductions = 3;  ///< maximum, sum of exponentials, target logit (Megatron-LM)
+/// Of each loss its maximum, sum of exponentials, target logit (Megatron-LM).
+inline int loss_reductions(const StepInputs& in) { return 3 * (1 + in.model.mtp_layers); }
 
 /// Compression of gradients, gradient norm, Adam and zeroing on one rank of `stage`.
 std::vector<Operation> optimizer_operations(const StepInputs&, int stage);

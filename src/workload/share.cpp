@@ -111,6 +111,10 @@ std::vector<Segment> column_backward(const StepInputs& in, ColumnBackward of) {
   return {std::move(first), std::move(inputs), std::move(weights)};
 }
 
+void add_segments(std::vector<Segment>& to, std::vector<Segment> more) {
+  std::move(more.begin(), more.end(), std::back_inserter(to));
+}
+
 std::vector<Segment> joined(std::vector<Segment> segments) {
   std::vector<Segment> result;
   for (Segment& s : segments) {

@@ -87,6 +87,9 @@ struct ColumnBackward {
 /// megatron/core/tensor_parallel/layers.py). A zero-bubble backward has none of the latter and hides nothing.
 std::vector<Segment> column_backward(const StepInputs&, ColumnBackward);
 
+/// Behind those that are there.
+void add_segments(std::vector<Segment>& to, std::vector<Segment> more);
+
 /// Joins segments that no collective separates; keeps the later name.
 std::vector<Segment> joined(std::vector<Segment>);
 

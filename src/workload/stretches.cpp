@@ -18,8 +18,8 @@ class StretchMaker {
     UnitWork w{stretches(segments.forward), stretches(segments.backward), {}, {}, stretches(segments.weights)};
     const bool reduces = has_loss && in_.layout.tp > 1 && !in_.serving;
     if (reduces) {
-      const PricedTime one = prices_.tp(CollectiveKind::all_reduce, loss_bytes(in_), loss_reductions);
-      w.forward.push_back(communication("loss all_reduce", Category::tp, loss_reductions * one));
+      const PricedTime one = prices_.tp(CollectiveKind::all_reduce, loss_bytes(in_), loss_reductions(in_));
+      w.forward.push_back(communication("loss all_reduce", Category::tp, loss_reductions(in_) * one));
     }
     if (in_.options.overlap_ep) {
       hide_exchange(w.forward);
@@ -27,7 +27,7 @@ class StretchMaker {
       hide_exchange(w.backward);
     }
     Launches of_forward = launches(segments.forward);
-    if (reduces) of_forward.by_model += loss_reductions;
+    if (reduces) of_forward.by_model += loss_reductions(in_);
     add_wait(w.forward, of_forward, segments.copies, Category::forward);
     add_wait(w.backward, launches(segments.backward), segments.copies, Category::backward);
     add_wait(w.weights, launches(segments.weights), {}, Category::backward);

@@ -188,7 +188,7 @@ std::vector<std::string> warnings(const StepInputs& in, const Fabric& fabric, co
   if (in.options.recompute == Recompute::none && in.options.recompute_layers < 1)
     list.push_back("recompute_layers has no part with recompute none");
   bool chosen = in.options.recompute == Recompute::none;
-  for (int layer = 0; layer < in.model.layers && !chosen; ++layer) chosen = recomputes_layer(in.options, layer);
+  for (int layer = 0; layer < in.model.all_layers() && !chosen; ++layer) chosen = recomputes_layer(in.options, layer);
   if (!chosen)
     list.push_back("recompute_layers chooses none of " + std::to_string(in.model.layers) +
                    " layers: " + format_count(100 * in.options.recompute_layers) +

@@ -73,6 +73,16 @@ const std::vector<std::string> steps{
     "mixtral-8x7b-64xh100 --set model.experts.latent=512 --set layout.schedule=zb-h1 --set layout.vpp=1 --method "
     "estimate",
     "deepseek-v3-2048xh800 --what-if dualpipe --method estimate",
+    "deepseek-v3-2048xh800 --what-if as-reported --method estimate",
+    "deepseek-v3-2048xh800 --set model.mtp_num_layers=2 --set layout.schedule=zb-h1 --method estimate",
+    "gpt3-512gpu --set model.mtp_num_layers=1 --set model.learned_positions=0 --set model.dropout=0.1 --method "
+    "estimate",
+    "gpt3-512gpu --set model.mtp_num_layers=2 --set model.learned_positions=0 --set layout.schedule=zb-v --set "
+    "batch.global_batch=64 --method estimate",
+    "nemotron3-nano-30b-8xb200 --set model.mtp_num_layers=1 --method estimate",
+    "llama3-70b-lora-8xh100 --set model.mtp_num_layers=1 --method estimate",
+    "llama3-8b-fsdp-64xh100 --set model.mtp_num_layers=1 --method estimate",
+    "llama3-70b-64xh100 --set model.mtp_num_layers=2 --method estimate",
     "gpt3-512gpu --set layout.schedule=dualpipe --set batch.global_batch=256 --set training.recompute=full",
     "gpt3-512gpu --set layout.schedule=dualpipe --set training.overlap_pp=false --set layout.pp=4 --method estimate",
     "llama3-70b-lora-8xh100 --method estimate",

@@ -5,6 +5,8 @@
 
 #include "collcast/scenario/scenario.hpp"
 #include "collcast/workload/config.hpp"
+#include "folder.hpp"
+#include "samples.hpp"
 
 using namespace collcast;
 
@@ -143,4 +145,38 @@ TEST_CASE("of a model of text and images the text is read, and that is said") {
   CHECK(has(bad, "config.json:2:32: error: architecture 'other' is not supported"));
   CHECK(has(wrong("{\"architectures\": [\"LlamaForCausalLM\"], \"text_config\": {\"hidden_size\": -4}}"),
             "config.json:1:"));
+}
+
+TEST_CASE("layers that predict further tokens are left out, and a training scenario is told so") {
+  const Folder folder("mtp");
+  const auto scenario = [&](const std::string& more, const std::string& of_model, const std::string& rest) {
+    folder.file("config.json", qwen(more));
+    const std::string text = "schema: collcast.scenario.v1\nname: s\ntopology: dgx-h100\nmodel: {config: config.json" +
+                             of_model + "}\n" + rest;
+    ScenarioOptions options;
+    options.search = samples::shipped();
+    Result<Scenario> read = parse_scenario(text, folder.path() + "/s.yaml", options);
+    INFO(to_text(read.errors()));
+    REQUIRE(read.ok());
+    return std::move(read).value();
+  };
+  const std::string trains = "batch: {sequence: 1024, micro_batch: 1, global_batch: 8}\n";
+  const std::string serves = "inference: {batch: 8, prompt_tokens: 512, output_tokens: 16}\n";
+  for (const char* key : {"num_nextn_predict_layers", "mtp_num_hidden_layers", "mtp_num_layers"}) {
+    const auto named = [&](const char* value) { return ", \"" + std::string(key) + "\": " + value; };
+    const Scenario s = scenario(named("1"), "", trains);
+    CHECK(s.step->model.mtp_layers == 0);
+    REQUIRE(s.warnings.size() == 1);
+    CHECK(has(to_text(s.warnings), "config.json:1:"));
+    CHECK(has(to_text(s.warnings), "the layers that predict further tokens are left out"));
+    CHECK(has(to_text(s.warnings), "give model.mtp_num_layers, or 0 where they are not trained"));
+    CHECK(scenario(named("1"), ", mtp_num_layers: 0", trains).warnings.empty());
+    const Scenario with = scenario(named("1"), ", mtp_num_layers: 2", trains);
+    CHECK((with.step->model.mtp_layers == 2 && with.warnings.empty()));
+    CHECK(scenario(named("0"), "", trains).warnings.empty());
+    for (const char* none : {"null", "false", "\"x\"", "-1", "[1]"})
+      CHECK(scenario(named(none), "", trains).warnings.empty());
+    CHECK(scenario(named("1"), "", serves).warnings.empty());
+  }
+  CHECK(scenario(", \"num_nextn_predict_layers\": 0, \"mtp_num_hidden_layers\": 1", "", trains).warnings.size() == 1);
 }

@@ -132,6 +132,7 @@ model:
   mla: {q_rank: 256, kv_rank: 128, nope: 48, rope: 16, value: 64}
   window: {tokens: 512, full_every: 2, full_first: 1, full_at: [2]}
   linear_attention: {key_heads: 4, value_heads: 8, key_dim: 64, value_dim: 32, conv: 4, rule: gated-delta, full_every: 2, full_at: [2]}
+  mtp_num_layers: 1
   attention_gate: false
   hybrid_layer_pattern: "M*-E"
   parallel_mlp: {norms: 0, one_reduce: false}

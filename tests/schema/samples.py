@@ -84,7 +84,7 @@ SCENARIOS["served"] = {
 # Layers of one part each.
 SCENARIOS["hybrid"] = {
     "schema": "collcast.scenario.v1", "name": "hybrid", "topology": "dgx-a100", "nodes": 1,
-    "model": {"layers": 4, "hidden": 512, "heads": 8, "ffn": 2048, "vocab": 1024, "hybrid_layer_pattern": "M*M-",
+    "model": {"layers": 4, "hidden": 512, "heads": 8, "ffn": 2048, "vocab": 1024, "hybrid_layer_pattern": "M*M-", "mtp_num_layers": 1,
               "linear_attention": {"rule": "ssd", "key_heads": 2, "value_heads": 8, "key_dim": 64, "value_dim": 64}},
     "batch": {"sequence": 512, "micro_batch": 1, "global_batch": 8},
 }

@@ -131,14 +131,14 @@ COMMANDS = [
     ("plan", "collcast plan llama3-8b-128k-32xh100 --tp 1 --cp 8 --recompute full --zero 3 --simulate 0 "
              "--set layout.dp_shard=2 --set training.no_sync=true"),
     ("step", "collcast step mixtral-8x7b-64xh100 --what-if skewed"),
-    ("step", "collcast step deepseek-v3-2048xh800 --method estimate"),
+    ("step", "collcast step deepseek-v3-2048xh800 --what-if as-reported --method estimate"),
     ("step", f"collcast step deepseek-v3-2048xh800 --method estimate {PARTS}"),
     ("step", "collcast step gpt-1b-gradients-16xa100 --what-if powersgd-bf16 --set training.delayed_all_reduce=true --method estimate"),
     ("step", f"collcast step mixtral-8x7b-64xh100 --what-if split-experts --method estimate --set model.experts.latent=1024 {WIRE}"),
     ("plan", f"collcast plan mixtral-8x7b-64xh100 --tp 2 --pp 4 --ep 8 --recompute none --micro-batch 1 --vpp 1 --zero 1 --sequence-parallel true --simulate 0 --set layout.etp=1 --set model.experts.latent=1024 {WIRE}"),
     ("plan", f"{ONE_LAYOUT.replace('zero 1', 'zero 0')} --pp 4 --set training.gradient_compression.method=powersgd --set training.delayed_all_reduce=true"),
     ("plan", "collcast plan mixtral-8x7b-64xh100 --tp 1 --pp 4 --ep 8 --recompute none --micro-batch 1 --vpp 1 --simulate 0"),
-    ("plan", "collcast plan deepseek-v3-2048xh800 --tp 1 --pp 16 --ep 64 --recompute none --micro-batch 1 --zero 1 "
+    ("plan", "collcast plan deepseek-v3-2048xh800 --set model.mtp_num_layers=1 --tp 1 --pp 16 --ep 64 --recompute none --micro-batch 1 --zero 1 "
              "--simulate 0"),
     ("plan", f"collcast plan deepseek-v3-2048xh800 --tp 1 --pp 16 --ep 64 --recompute selective --micro-batch 1 --zero 1 "
              f"--simulate 0 {PARTS}"),

@@ -95,16 +95,17 @@ TEST_CASE("rows of Nemotron 3, which state no sizes, have its layers") {
   CHECK(active_parameter_count(nano.inputs.model) == active_parameter_count(config("nemotron3-nano-30b-a3b")));
   CHECK((nano.inputs.layout.ep == 8 && nano.inputs.options.moe_token_dispatcher == TokenDispatcher::flex));
   CHECK(says(nano, "layers and sizes not stated: 52 layers, by the model's config.json"));
-  // Two layers of attention and two of experts behind those of the model predict two tokens more.
+  // Two layers behind those of the model predict two tokens more.
   const TrainingStep super = step("Nemotron_3_Super", "GB300-288GB", "mxfp8", 64);
   const TransformerConfig alone = config("nemotron3-super-120b-a12b");
-  CHECK(super.inputs.model.pattern == alone.pattern + "*E*E");
+  CHECK(super.inputs.model.pattern == alone.pattern);
+  CHECK(super.inputs.model.mtp_layers == 2);
   TransformerConfig cut = super.inputs.model;
-  cut.layers = alone.layers;
-  cut.pattern = alone.pattern;
+  cut.mtp_layers = 0;
   CHECK(parameter_count(cut) == parameter_count(alone));
-  CHECK(says(super, "of the layers that predict further tokens their logits are left out"));
-  CHECK(step("Nemotron_3_5_Lightning", "GB200-186GB", "mxfp8", 8).inputs.model.layers == 54);
+  CHECK(says(super,
+             "layers and sizes not stated: 88 layers and 2 that predict further tokens, by the model's config.json"));
+  CHECK(step("Nemotron_3_5_Lightning", "GB200-186GB", "mxfp8", 8).inputs.model.mtp_layers == 1);
   CHECK(parameter_count(step("Nemotron_3_Ultra", "GB300-288GB", "mxfp8", 64).inputs.model) ==
         Approx(550e9).epsilon(0.04));
   using enum RecomputeModule;

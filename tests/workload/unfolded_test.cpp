@@ -70,6 +70,7 @@ StepInputs unfoldable_inputs(Dice& dice) {
     if (in.model.experts.count == 0) in.options.recompute_modules.push_back(RecomputeModule::mlp);
     in.options.recompute_layers = dice.pick({0.5, 1.0});
   }
+  if (dice.roll(3) == 0) in.model.mtp_layers = 1 + dice.roll(2);
   return in;
 }
 
@@ -93,7 +94,7 @@ void for_random_inputs(int rounds, int ranks, Law law) {
     ++tried;
     CAPTURE(seed, round, in.layout.tp, in.layout.pp, in.layout.dp, in.layout.cp, in.layout.ep, in.options.zero,
             to_string(in.layout.schedule), in.layout.sequence_parallel, in.options.overlap_dp, in.options.overlap_pp,
-            in.layout.dp_shard);
+            in.layout.dp_shard, in.model.mtp_layers);
     law(in);
   }
   CHECK(tried > (sanitized ? 3 : rounds / 4));

@@ -127,6 +127,10 @@ struct TransformerConfig {
   /// Of a hybrid model a letter for each layer, which is that alone, as Megatron-LM writes it: M linear attention, * to
   /// keys, - an MLP, E experts. Empty: every layer has a mixer and an MLP or experts.
   std::string pattern = {};
+  /// Behind all others, on the stage with the head: layers of multi-token prediction, each of which gives one more
+  /// token (DeepSeek-V3; Megatron-LM's mtp_num_layers). They have the numbers behind the model's.
+  int mtp_layers = 0;
+  int all_layers() const { return layers + mtp_layers; }
 
   /// Elements of a head's query and key, and of its value.
   int key_dim() const { return latent.kv_rank > 0 ? latent.nope + latent.rope : head_dim; }
@@ -134,6 +138,8 @@ struct TransformerConfig {
   /// Elements of a row that goes to an expert.
   int expert_row() const { return experts.latent > 0 ? experts.latent : hidden; }
 };
+/// Modules of multi-token prediction that a model may have.
+inline constexpr int most_mtp_layers = 64;
 /// What of a layer brings tokens together.
 enum class Mixer { attention, linear_attention, none };
 /// What of it takes each token by itself.
@@ -177,13 +183,12 @@ class PerShape {
   }
   std::array<T, 9> all_{};
 };
-/// Of a layer, from 0.
+/// Of a layer, from 0; of those that predict further tokens it is the last one's, of a hybrid model attention with its
+/// experts or its MLP.
 LayerShape layer_shape(const TransformerConfig&, int layer);
 /// Layers of each shape, and the shapes that some layer has.
 PerShape<int> layers_by_shape(const TransformerConfig&);
 std::vector<LayerShape> shapes_of(const TransformerConfig&);
-/// Neither experts nor linear attention nor a pattern: every layer attends to keys and has an MLP.
-bool all_layers_are_alike(const TransformerConfig&);
 /// Whether a layer (from 0) has experts instead of an MLP.
 bool has_experts(const TransformerConfig&, int layer);
 /// Layers that have an MLP, and layers that attend to keys.

@@ -43,6 +43,9 @@ struct ParameterTerms {                  ///< held by one rank of a stage
   double embedding = 0, output = 0;      ///< 1/TP of the padded vocabulary; first and last stage
   double positions = 0, final_norm = 0;  ///< the same on every TP rank
   bool frozen = false;                   ///< adapters alone are trained
+  /// Of multi-token prediction, on the stage with the head: matrices that join embeddings and hidden states, and a copy
+  /// of the embedding's, 1/TP; and norms.
+  double mtp_projections = 0, mtp_embedding = 0, mtp_norms = 0;
   /// Of the layers of the stage: `of` gives that of one of a shape.
   template <class Of>
   double sum(Of of) const {
@@ -58,10 +61,12 @@ struct ParameterTerms {                  ///< held by one rank of a stage
     return sum([](LayerShape s) { return s.has_experts() ? 1 : 0; });
   }
   double sharded() const {
-    return sum([&](LayerShape s) { return layer[s].sharded() + adapters[s].sharded; }) + embedding + output;
+    return sum([&](LayerShape s) { return layer[s].sharded() + adapters[s].sharded; }) + embedding + output +
+           mtp_projections + mtp_embedding;
   }
   double replicated() const {
-    return sum([&](LayerShape s) { return layer[s].replicated() + adapters[s].replicated; }) + positions + final_norm;
+    return sum([&](LayerShape s) { return layer[s].replicated() + adapters[s].replicated; }) + positions + final_norm +
+           mtp_norms;
   }
   double experts() const {
     return sum([&](LayerShape s) { return layer[s].experts + adapters[s].experts; });
@@ -72,7 +77,9 @@ struct ParameterTerms {                  ///< held by one rank of a stage
     return sum([&](LayerShape s) { return layer[s].total(); });
   }
   /// Of the embedding and the head.
-  double ends() const { return embedding + output + positions + final_norm; }
+  double ends() const {
+    return embedding + output + positions + final_norm + mtp_projections + mtp_embedding + mtp_norms;
+  }
   double trained_ends() const { return frozen ? 0 : ends(); }
   double of_adapters() const {
     return sum([&](LayerShape s) { return adapters[s].total(); });
@@ -166,7 +173,8 @@ struct MemoryTerms {  ///< of one rank of a stage
   int waiting = 0;          ///< zero bubble: of forwards those whose weight gradients alone are still to come
   int last_waiting = 0;     ///< of these, of the stage's last chunk
   Volume head_weights{};    ///< zero bubble: the head's input and the logits' gradient, which wait likewise
-  Volume probabilities{};   ///< of the loss, per micro-batch; last stage
+  Volume probabilities{};   ///< of the losses, per micro-batch; last stage
+  Volume mtp{};             ///< per micro-batch: what norms and projections of multi-token prediction read and give
   Volume recomputed{};      ///< of the one layer that is being recomputed, or has come back from the host
   Volume recomputed_beside_weights{};  ///< the same without what its weight gradients wait for, which is counted there
   bool ends_backward = false;          ///< zero bubble: a stage holds most at the end of a backward, whose weights wait
@@ -193,7 +201,7 @@ struct MemoryTerms {  ///< of one rank of a stage
     return each * (parameters.trained() - trained_apart) / shares + each * trained_apart / (split ? expert_shares : 1);
   }
   Volume activations() const {
-    Volume sum = embedding_mask * first_in_flight + final_norm * last_in_flight + head_weights * last_waiting +
+    Volume sum = embedding_mask * first_in_flight + (final_norm + mtp) * last_in_flight + head_weights * last_waiting +
                  probabilities * std::max(last_in_flight - 1, 0);
     for (const Chunk& c : of_chunk) sum += (c.kept - c.on_host) * c.in_flight + c.for_weights * c.waiting;
     return sum;
@@ -235,14 +243,15 @@ struct FlopTerms {  ///< of the forward pass of one sample through the whole mod
   double copies = 0;      ///< of KV heads that several TP ranks hold: computed besides, of no use to the model
   double recomputed = 0;  ///< of all these, once more in the backward
   double samples = 0;     ///< of the step
+  double mtp = 0;         ///< of multi-token prediction: what joins embeddings and hidden states
   /// Of the indexer of sparse attention: a forward, and its backward.
   double indexer = 0, indexer_gradients = 0;
-  double forward() const { return linear + core + indexer + logits + adapters; }
+  double forward() const { return linear + core + indexer + logits + mtp + adapters; }
   /// Passes through a matrix: forward, and gradients of inputs and of weights.
   double passes() const { return frozen ? 2 : 3; }
   /// Forward once, backward twice that; of frozen matrices once.
   Flops model() const {
-    return Flops(samples * (passes() * (linear + logits) + 3 * (core + adapters) + indexer + indexer_gradients));
+    return Flops(samples * (passes() * (linear + logits + mtp) + 3 * (core + adapters) + indexer + indexer_gradients));
   }
   Flops hardware() const { return model() + Flops(samples * (passes() * copies + recomputed)); }
 };

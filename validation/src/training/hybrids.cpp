@@ -68,17 +68,16 @@ TransformerConfig nemotron_3_ultra() {
 
 /// The model with layers behind that predict `tokens` more, of attention and experts each
 /// (mtp_hybrid_override_pattern).
-HybridModel predicting(TransformerConfig m, int tokens) {
-  for (int i = 0; i < tokens; ++i) m.pattern += "*E";
-  m.layers = static_cast<int>(m.pattern.size());
-  return {std::move(m), "of the layers that predict further tokens their logits"};
+TransformerConfig predicting(TransformerConfig m, int tokens) {
+  m.mtp_layers = tokens;
+  return m;
 }
 
 }  // namespace
 
-std::optional<HybridModel> hybrid_model(const std::string& model_id) {
+std::optional<TransformerConfig> hybrid_model(const std::string& model_id) {
   const std::string id = lower(model_id);
-  if (id.starts_with("nemotron_3_nano")) return HybridModel{nemotron_3_nano(), {}};
+  if (id.starts_with("nemotron_3_nano")) return nemotron_3_nano();
   if (id.starts_with("nemotron_3_5_lightning")) return predicting(nemotron_3_nano(), 1);
   if (id.starts_with("nemotron_3_super")) return predicting(nemotron_3_super(), 2);
   if (id.starts_with("nemotron_3_ultra")) return predicting(nemotron_3_ultra(), 2);

@@ -8,11 +8,7 @@
 
 namespace collcast {
 
-struct HybridModel {
-  TransformerConfig model;
-  std::string left_out;  ///< of it, in words; empty: nothing
-};
 /// By the names of Megatron-Bridge's tables of results; nothing for other models.
-std::optional<HybridModel> hybrid_model(const std::string& model_id);
+std::optional<TransformerConfig> hybrid_model(const std::string& model_id);
 
 }  // namespace collcast

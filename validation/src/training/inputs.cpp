@@ -166,11 +166,11 @@ class Reading {
 
   void model() {
     TransformerConfig& m = out_.inputs.model;
-    if (std::optional<HybridModel> hybrid = hybrid_model(row_.model_id); hybrid && !row_.layers) {
-      m = std::move(hybrid->model);
+    if (std::optional<TransformerConfig> hybrid = hybrid_model(row_.model_id); hybrid && !row_.layers) {
+      m = *std::move(hybrid);
       m.name = row_.model_id;
-      assume(fmt::format("layers and sizes not stated: {} layers, by the model's config.json", m.layers));
-      if (!hybrid->left_out.empty()) assume(hybrid->left_out + " are left out");
+      assume(fmt::format("layers and sizes not stated: {} layers{}, by the model's config.json", m.layers,
+                         m.mtp_layers == 0 ? "" : fmt::format(" and {} that predict further tokens", m.mtp_layers)));
       return;
     }
     m.name = row_.model_id;
@@ -216,7 +216,10 @@ class Reading {
       e.groups = 8;
       e.group_top_k = 4;
     }
-    if (row_.notes.find("MTP") == std::string::npos && row_.model_id == "deepseek-v3" && row_.layers == 61)
+    if (row_.model_id != "deepseek-v3" || row_.layers != 61) return;
+    if (row_.notes.find("MTP depth 1") != std::string::npos)
+      out_.inputs.model.mtp_layers = 1;
+    else if (row_.notes.find("MTP") == std::string::npos)
       assume("the layer that predicts a second token is left out");
   }
 
