@@ -76,8 +76,7 @@ struct MachineFault {
   const LinkFault* link() const { return std::get_if<LinkFault>(&what); }
   /// What it draws; nullptr: nothing.
   const Jitter* jitter() const {
-    const std::optional<Jitter>& of = gpu() != nullptr ? gpu()->jitter : link()->jitter;
-    return of ? &*of : nullptr;
+    return std::visit([](const auto& of) { return of.jitter ? &*of.jitter : nullptr; }, what);
   }
   bool holds_at(Seconds at) const { return from <= at && (!until || at < *until); }
   /// Not all the time.
