@@ -278,6 +278,18 @@ TopologySpec with_nics(TopologySpec spec, double factor) {
   return spec;
 }
 
+/// Of a tree's chunk: a GPU inside a chain sends it up and down, one at its end once. On one node the search's chains
+/// may have other ends each.
+double tree_sends(const Communicator& c) {
+  if (c.nodes > 1 || c.tree.order.empty()) return c.most_on_a_node > 2 ? 2 : 1;
+  std::map<int, int> sends;
+  for (const std::vector<int>& chain : c.tree.order)
+    for (std::size_t i = 0; i < chain.size(); ++i) sends[chain[i]] += i == 0 || i + 1 == chain.size() ? 1 : 2;
+  int most = 0;
+  for (const auto& [gpu, count] : sends) most = std::max(most, count);
+  return static_cast<double>(most) / static_cast<double>(c.tree.order.size());
+}
+
 Diagnostic cannot(std::string why, std::string hint) { return {{}, std::move(why), std::move(hint)}; }
 
 }  // namespace
@@ -389,6 +401,7 @@ Result<Communicator> connect(const Fabric& fabric, const Group& group, const Env
   };
   may_fill(out.ring.order);
   for (const NodeChannels& other : out.ring.elsewhere) may_fill(other.order);
+  out.tree_sends = tree_sends(out);
   for (const System::Edge& edge : system.edges[static_cast<std::size_t>(system.first_gpu)])
     out.pcie_rate = std::max(out.pcie_rate, Bandwidth(edge.rate * 1e9));
   return out;

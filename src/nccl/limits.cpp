@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
 
 #include "collcast/collective/in_order_tree.hpp"
 #include "collcast/nccl/run.hpp"
@@ -287,16 +286,6 @@ std::vector<TreeWay> tree_ways(const Communicator& c, const Plan& plan) {
     }
   }
   return out;
-}
-
-double tree_sends(const Communicator& c) {
-  if (c.nodes > 1 || c.tree.order.empty()) return chain_sends(c);
-  std::map<int, int> sends;
-  for (const std::vector<int>& chain : c.tree.order)
-    for (std::size_t i = 0; i < chain.size(); ++i) sends[chain[i]] += i == 0 || i + 1 == chain.size() ? 1 : 2;
-  int most = 0;
-  for (const auto& [gpu, count] : sends) most = std::max(most, count);
-  return static_cast<double>(most) / static_cast<double>(c.tree.order.size());
 }
 
 double tree_threads(Protocol p) { return p == Protocol::simple ? 0.5 : 0.6; }

@@ -128,10 +128,6 @@ struct TreeWay {
 };
 /// Those of which one is the longest. Calls of few channels have one of the two trees only.
 std::vector<TreeWay> tree_ways(const Communicator&, const Plan&);
-/// Inside a node, of the GPU of a chain that sends most: an inner one does so up and down.
-inline double chain_sends(const Communicator& c) { return c.most_on_a_node > 2 ? 2 : 1; }
-/// Of the GPU that sends most, the mean of its channels: on one node the search's chains may have other ends each.
-double tree_sends(const Communicator&);
 
 /// What one rank exchanges: with peers on its node and on others.
 struct Exchange {

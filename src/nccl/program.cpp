@@ -139,7 +139,7 @@ Result<Program> tree_program(const Question& q) {
   // Up and down; over several nodes of the node that sends most: inner in one tree, a leaf in the other.
   const double sends = tree_messages(q.c);
   // A GPU of the chain sends up and down, but on a node of two.
-  const double drive = (q.c.nodes == 1 ? chain_sends(q.c) : 2) * tree_threads(q.plan.protocol) * l.channel;
+  const double drive = (q.c.nodes == 1 && q.c.most_on_a_node == 2 ? 1 : 2) * tree_threads(q.plan.protocol) * l.channel;
   const int pieces = by_line ? pieces_of(cut.chunk, 2 * cut.count * q.plan.channels * q.c.ranks, q.c.nodes) : 1;
   Pattern pattern{"tree", q.group, static_cast<int>(cut.count) * pieces, {}};
   for (int channel = 0; channel < q.plan.channels; ++channel) {

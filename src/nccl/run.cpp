@@ -74,10 +74,10 @@ Run run_tree(const Communicator& c, Bytes size, const Plan& plan) {
   const Chunks cut = tree_chunks(c, size, plan);
   const double threads = tree_threads(plan.protocol);
   // On one node the rate is that of GPUs that send up and down; of two GPUs each does one of them.
-  const double most = (c.nodes == 1 ? 2 / tree_sends(c) : 1) * tree_rate(c, plan);
+  const double most = (c.nodes == 1 ? 2 / c.tree_sends : 1) * tree_rate(c, plan);
   Load data = longest({{cut.chunk / (threads * l.channel), "channels"},
                        {cut.chunk * plan.channels / most, tree_rate_name(c, plan)},
-                       {tree_sends(c) * cut.chunk * plan.channels / l.gpu, l.gpu_name},
+                       {c.tree_sends * cut.chunk * plan.channels / l.gpu, l.gpu_name},
                        {c.nodes == 1 ? 0 : through_network(l, cut.chunk), "messages"},
                        {tree_messages(c) * message_gap(c, plan), "messages"}});
   // The first chunk's pass is in the way, too. A NIC has chunks of both trees, of which one alone comes first.

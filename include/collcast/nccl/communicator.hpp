@@ -64,6 +64,7 @@ struct Communicator {
   Seconds plugin_latency{};         ///< of a message, as NCCL's network plugin says
   Bandwidth gpu_rate{};             ///< NVLink of one GPU; without NVLink 0
   double ring_links = 1;            ///< share of it that rings can fill where NVLinks are straight
+  double tree_sends = 1;            ///< of a tree's chunk, by the GPU of a node that sends most, mean of its channels
   PairRates pair_rates{};           ///< over NVLink, which not all pairs may have; without NVLink 0
   Bandwidth pcie_rate{};            ///< of one GPU's way to PCIe, by the data sheet; 0: it has none
   NcclFactors factors{};            ///< of a calibration
