@@ -31,7 +31,8 @@ Section activations_section(const StepInputs&, const MemoryTerms&);
 /// How many layers a stage has: "layers / PP", "80 / 8", with those of multi-token prediction besides; of uneven stages
 /// their number.
 struct StageLayersText {
-  std::string formula = "layers of the stage", numbers;
+  std::string formula, numbers;
+  bool uneven = false;
 };
 StageLayersText stage_layers_text(const StepInputs&, double layers);
 /// Of layers: "a layer with an MLP", "layers with an MLP".

@@ -172,11 +172,11 @@ struct HeadTexts {
   std::string mtp;  ///< of all modules
   std::string probabilities = "the loss's probabilities (4 T V / TP)";
   std::string weights = "head's input and the logits' gradient (w (T' h + T V / TP))";
-  explicit HeadTexts(const StepInputs& in) {
+  HeadTexts(const StepInputs& in, const MemoryTerms& terms) {
     const int further = in.model.mtp_layers;
     if (further == 0) return;
-    const bool frozen = in.options.lora.rank > 0, mask = in.model.dropout > 0;
-    mtp = fmt::format("MTP ({} x ({} w T' h{}))", further, frozen ? 3 : 6, mask ? " + T' h" : "");
+    const bool mask = in.model.dropout > 0;
+    mtp = fmt::format("MTP ({} x ({} w T' h{}))", further, terms.parameters.frozen ? 3 : 6, mask ? " + T' h" : "");
     probabilities = fmt::format("the losses' probabilities ({} x 4 T V / TP)", 1 + further);
     weights = fmt::format(
         "heads' inputs, the logits' gradients and what MTP's projections read "
@@ -216,7 +216,7 @@ Term chunk_activations_term(const StepInputs& in, const MemoryTerms& terms, cons
       terms.parameters.frozen ? "last chunk in flight x final norm (w T' h)"
                               : "last chunk in flight x final norm (2 w T' h)",
       terms.final_norm);
-  const HeadTexts texts(in);
+  const HeadTexts texts(in, terms);
   add(terms.last_in_flight, ("last chunk in flight x " + texts.mtp).c_str(), terms.mtp);
   add(terms.last_waiting, ("last chunk waiting x " + texts.weights).c_str(), terms.head_weights);
   add(terms.last_in_flight - 1, ("(last chunk in flight - 1) x " + texts.probabilities).c_str(), terms.probabilities);
@@ -243,7 +243,7 @@ Term activations_term(const StepInputs& in, const MemoryTerms& terms, const Memo
   };
   add("dropout mask of the embedding (T' h)", terms.embedding_mask);
   add(terms.parameters.frozen ? "final norm (w T' h)" : "final norm (2 w T' h)", terms.final_norm);
-  const HeadTexts texts(in);
+  const HeadTexts texts(in, terms);
   add(texts.mtp.c_str(), terms.mtp);
   if (terms.on_host() > Volume{}) {
     formula += " - what the host has of a micro-batch";
@@ -291,7 +291,7 @@ void add_buffers(Section& out, const StepInputs& in, const MemoryTerms& terms, c
           terms.brought_back());
     } else if (terms.loss() > Volume{}) {
       add("logits (w T V / TP)", terms.logits);
-      add(HeadTexts(in).probabilities.c_str(), terms.probabilities);
+      add(HeadTexts(in, terms).probabilities.c_str(), terms.probabilities);
       add("the logits less their largest, in fp32 (4 T V / TP)", terms.shifted);
     }
     const char* all = terms.apart > 0 && terms.expert_shares == 1 ? "all weights but experts" : "all weights";

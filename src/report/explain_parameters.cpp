@@ -199,11 +199,11 @@ StageLayersText stage_layers_text(const StepInputs& in, double layers) {
   const int twins = in.layout.twins(), further = in.model.mtp_layers;
   const auto of_all = [&](double own) { return own * in.layout.pp == in.model.layers * twins; };
   StageLayersText out{twins > 1 ? "2 layers / PP" : "layers / PP",
-                      fmt::format("{}{} / {}", twins > 1 ? "2 x " : "", in.model.layers, in.layout.pp)};
+                      fmt::format("{}{} / {}", twins > 1 ? "2 x " : "", in.model.layers, in.layout.pp), false};
   if (of_all(layers)) return out;
-  if (further == 0 || !of_all(layers - further)) return {"layers of the stage", fmt::format("{}", layers)};
+  if (further == 0 || !of_all(layers - further)) return {"layers of the stage", fmt::format("{}", layers), true};
   return {fmt::format("({} + those of multi-token prediction)", out.formula),
-          fmt::format("({} + {})", out.numbers, further)};
+          fmt::format("({} + {})", out.numbers, further), false};
 }
 
 Section parameters_section(const StepInputs& in, const ParameterTerms& p, int stage) {

@@ -147,9 +147,8 @@ Section stage_section(const StepReport& report) {
   }
   const double layers = parameter_terms(in, stage.stage).all_layers();
   const StageLayersText counted = stage_layers_text(in, layers);
-  const bool uneven = counted.formula == StageLayersText().formula;
-  out.terms.push_back({"layers of a stage", uneven ? "of this one of uneven stages" : counted.formula, counted.numbers,
-                       layers, "", ""});
+  out.terms.push_back({"layers of a stage", counted.uneven ? "of this one of uneven stages" : counted.formula,
+                       counted.numbers, layers, "", ""});
   out.terms.push_back({"compute of a micro-batch", joined(names), joined(compute), compute_sum.count(), "s",
                        fmt::format("kernels forward and backward, with recomputation{}", waits_for_host(in, waits))});
   if (in.options.cpu_offloading_num_layers > 0) out.terms.push_back(copies_term(in));
