@@ -82,14 +82,12 @@ namespace {
 std::vector<Segment> next_tokens(const StepInputs& in, const KernelTimer& timer, const TpCollectives& tp) {
   const double w = timer.precision().activation, b = in.batch.micro_batch, h = in.model.hidden;
   const double v = Share(in).vocab, hidden = w * b * h, logits = w * b * in.model.vocab;
-  const std::optional<CollectiveKind> gather =
-      in.layout.tp > 1 ? std::optional(CollectiveKind::all_gather) : std::nullopt;
   return joined(
       {{"final norm", Category::forward, {timer.memory("final norm", Volume(2 * hidden))}, tp.gather, 0, 0, 0, hidden},
        {"logits",
         Category::forward,
         {timer.logits("logits", GemmPass::forward, {b, v, h}, Volume(w * (b * h + h * v + b * v)))},
-        gather,
+        tp.columns,
         0,
         0,
         0,

@@ -33,8 +33,6 @@ Segments mtp_input_segments(const StepInputs& in) {
   const bool splits = splits_backward(in.layout.schedule), frozen = is_frozen(in.options);
   const double w = timer.precision().activation, rows = share.rows * share.hidden;
   const double both = 2 * w * share.tokens * share.hidden;
-  const std::optional<CollectiveKind> whole_rows =
-      in.layout.tp > 1 ? std::optional(CollectiveKind::all_gather) : std::nullopt;
   const auto memory = [&](const char* name, double bytes) { return timer.memory(name, Volume(bytes)); };
 
   Segments s = embedding_segments(in);
@@ -47,7 +45,7 @@ Segments mtp_input_segments(const StepInputs& in) {
                             0,
                             0,
                             both},
-                           {"MTP projection", Category::forward, {linear.forward(projection)}, whole_rows}});
+                           {"MTP projection", Category::forward, {linear.forward(projection)}, tp.columns}});
   s.forward = joined(std::move(s.forward));
 
   const Operation weights = linear.weight_gradient(projection);

@@ -72,6 +72,7 @@ TpCollectives::TpCollectives(const ParallelLayout& layout) {
   if (layout.tp == 1) return;
   if (layout.sequence_parallel) gather = CollectiveKind::all_gather;
   reduce = layout.sequence_parallel ? CollectiveKind::reduce_scatter : CollectiveKind::all_reduce;
+  columns = CollectiveKind::all_gather;
 }
 
 std::vector<Operation> gradient_accumulation(const StepInputs& in, const KernelTimer& timer, double parameters) {

@@ -62,6 +62,7 @@ class LinearKernels {
 struct TpCollectives {
   std::optional<CollectiveKind> gather;  ///< with sequence parallelism only
   std::optional<CollectiveKind> reduce;
+  std::optional<CollectiveKind> columns;  ///< all of what a column-parallel product gives
 
   explicit TpCollectives(const ParallelLayout&);
 };
