@@ -180,7 +180,8 @@ void add_phase(const Fabric& fabric, const Subject& own, const Subject& best, co
 
 std::vector<std::string> server_sentences(const Fabric& fabric, const Subject& own, const Subject& best) {
   std::vector<std::string> out;
-  add_phase(fabric, own, best, {"TPOT", "token", &InferenceResult::decode}, out);
+  add_phase(fabric, own, best,
+            {"TPOT", own.inputs.serving->speculation ? "pass of tokens" : "token", &InferenceResult::decode}, out);
   add_phase(fabric, own, best, {"TTFT", "pass", &InferenceResult::prefill}, out);
   const auto sequences = [](const Subject& s) { return s.inputs.serving->batch * s.inputs.layout.dp; };
   if (sequences(own) != sequences(best))

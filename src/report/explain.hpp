@@ -24,6 +24,9 @@ class KeptTerms {
   Section& out_;
 };
 
+/// A sentence above a section's terms.
+inline Paragraph remark(std::string text) { return {std::move(text), Paragraph::Tone::plain}; }
+
 // --- memory and FLOPs: explain_parameters.cpp, explain_memory.cpp, explain_rates.cpp ---
 Section parameters_section(const StepInputs&, const ParameterTerms&, int stage);
 /// Of one layer of a training step and micro-batch.
@@ -73,8 +76,9 @@ Section faults_section(const StepReport&);
 /// Whether the machine is the same all the step long, so that its parts are multiples of what a micro-batch takes.
 bool is_steady(const StepReport&);
 
-// --- a server: explain_serving.cpp, explain_serving_memory.cpp ---
+// --- a server: explain_serving.cpp, explain_serving_times.cpp, explain_serving_memory.cpp ---
 std::vector<Section> serving_sections(const StepReport&);
+std::vector<Section> serving_times_sections(const StepReport&);
 std::vector<Section> serving_memory_sections(const StepInputs&, const StepResult&, int gpus_per_node);
 /// What there is around what is allocated; `layout`: whose ranks talk to each other.
 Term nccl_term(const ParallelLayout&, const MemoryUse&, int gpus_per_node);

@@ -282,7 +282,7 @@ Section parameters_section(const StepInputs& in, const ParameterTerms& p, int st
   add("MTP norms", m.biases ? "6 h of each" : "3 h of each", fmt::format("{} x {} x {}", further, norms, m.hidden),
       p.mtp_norms, "before the projection two, and the final one");
   add("MTP embedding", "ceil(V / TP) h", vocabulary, p.mtp_embedding,
-      "last stage; a copy, whose gradients both ends sum up");
+      in.serving ? "last stage; a copy" : "last stage; a copy, whose gradients both ends sum up");
   out.terms.push_back({"parameters of the rank", formula, numbers, p.total(), "", "all that the rank holds"});
   return out;
 }

@@ -1,6 +1,6 @@
 // A server's forecast taken apart: the kernels of a layer for prompts and for tokens, what the busiest stage does for a
-// micro-batch of either, the closed form of both passes, their parts, and what TTFT, TPOT and tokens/s make of them.
-// Equations: src/workload/serving.hpp. Memory: explain_serving_memory.cpp.
+// micro-batch of either, the closed form of both passes and their parts. What TTFT, TPOT and tokens/s make of them:
+// explain_serving_times.cpp. Equations: src/workload/serving.hpp. Memory: explain_serving_memory.cpp.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -16,8 +16,6 @@ namespace collcast {
 
 namespace {
 
-Paragraph remark(std::string text) { return {std::move(text), Paragraph::Tone::plain}; }
-
 /// A pass as it is spoken of.
 struct PassWords {
   const char* name;   ///< of its time: "prompts"
@@ -27,9 +25,15 @@ struct PassWords {
 constexpr PassWords prompt_words{"prompts", "prompts of a micro-batch", "pass of the prompts"};
 constexpr PassWords one_prompt_words{"prompt", "one prompt", "pass of a prompt"};
 constexpr PassWords token_words{"token", "a token of each sequence of a micro-batch", "pass of a token each"};
+/// Speculative decoding: of those that are verified, and of drafts.
+constexpr PassWords verified_words{"pass", "a pass of tokens of a micro-batch", "pass of tokens"};
 
 const PassWords& words_of_prompts(const StepInputs& in) {
   return in.serving->is_continuous() ? one_prompt_words : prompt_words;
+}
+
+const PassWords& words_of_tokens(const StepInputs& in) {
+  return in.serving->speculation ? verified_words : token_words;
 }
 
 // --- a layer ---
@@ -91,20 +95,16 @@ void add_sum(Section& out, const StageTerms& stage, const std::string& part, Sec
 /// How much longer kernels are with the contexts behind the shortest, mean: of a stage, or of all.
 Term longer_term(std::string name, const ContextLayers& layers, const LongerContext& longer, Seconds value,
                  const char* which) {
-  if (layers.windowed == 0)
-    return {std::move(name),
-            "layers x longer attention",
-            fmt::format("{} x {}", layers.full, precise(longer.full)),
-            value.count(),
-            "s",
-            which};
-  return {
-      std::move(name),
-      "layers with all keys x longer attention + layers with a window x theirs",
-      fmt::format("{} x {} + {} x {}", layers.full, precise(longer.full), layers.windowed, precise(longer.windowed)),
-      value.count(),
-      "s",
-      which};
+  std::vector<std::string> names, numbers;
+  const auto add = [&](const char* what, int count, Seconds one) {
+    names.emplace_back(what);
+    numbers.push_back(fmt::format("{} x {}", count, precise(one)));
+  };
+  const bool windows = layers.windowed > 0;
+  add(windows ? "layers with all keys x longer attention" : "layers x longer attention", layers.full, longer.full);
+  if (windows) add("layers with a window x theirs", layers.windowed, longer.windowed);
+  if (layers.drafts > 0) add("drafts x theirs", layers.drafts, longer.draft);
+  return {std::move(name), joined(names), joined(numbers), value.count(), "s", which};
 }
 
 /// By how much attention over the kept keys takes longer than behind the prompts, mean over tokens.
@@ -125,6 +125,7 @@ void add_longer_attention(Section& out, const StepInputs& in, const TokenTerms& 
   };
   add("longer attention", t.longer.full);
   if (windowed_layers(in.model) > 0) add("longer attention in a window", t.longer.windowed);
+  if (t.longer.draft > Seconds{}) add("longer attention of a draft", t.longer.draft);
 }
 
 Section stage_of_pass(const StepReport& report, const ServingPass& pass, const PassWords& words, bool tokens) {
@@ -239,6 +240,7 @@ void add_round(Section& out, const TokenTerms& t) {
   for (const ContextLayers& layers : t.layers) {
     all.full += layers.full;
     all.windowed += layers.windowed;
+    all.drafts += layers.drafts;
   }
   out.terms.push_back({"tokens that go round",
                        {},
@@ -299,9 +301,10 @@ Section closed_form_of_tokens(const StepReport& report) {
   const InferenceResult& served = *report.result.inference;
   const TokenTerms& t = served.tokens;
   Section out;
-  out.title = "closed form of a token";
-  out.text.push_back(remark(
-      "a token takes the way round the stages, or the turns of the micro-batches on the slowest: what is longer"));
+  const char* pass = report.inputs->serving->speculation ? "pass of tokens" : "token";
+  out.title = fmt::format("closed form of a {}", pass);
+  out.text.push_back(remark(fmt::format(
+      "a {} takes the way round the stages, or the turns of the micro-batches on the slowest: what is longer", pass)));
   add_times(out, t.shortest);
   if (t.shortest.stage.size() > 1)
     out.terms.push_back(
@@ -336,7 +339,8 @@ Section parts_of_pass(const StepReport& report, const ServingPass& pass, const P
   const Breakdown& b = pass.breakdown;
   const Seconds whole = pass.time();
   Section out;
-  out.title = fmt::format("{} {}", &words == &prompt_words ? "the" : "a", words.name);
+  out.title = fmt::format("{} {}", &words == &prompt_words ? "the" : "a",
+                          &words == &verified_words ? "pass of tokens" : words.name);
   if (pass.simulate)
     out.text.push_back(remark("as simulated: micro-batches through the stages, operation by operation"));
   add_part(out, "compute", "compute", pass, b.compute, whole);
@@ -370,7 +374,7 @@ Section parts_of_pass(const StepReport& report, const ServingPass& pass, const P
   out.terms.push_back({"closed form", {}, {}, pass.estimate.count(), "s", "as above"});
   if (!pass.simulate) return out;
   const auto& rounds = report.result.inference->simulated_tokens;
-  if (&words == &token_words && rounds) {
+  if (&words != &prompt_words && &words != &one_prompt_words && rounds) {
     out.terms.push_back({"round with the shortest context", {}, {}, rounds->at_first.count(), "s", "simulated"});
     out.terms.push_back({"round between",
                          {},
@@ -396,187 +400,31 @@ Section parts_of_pass(const StepReport& report, const ServingPass& pass, const P
   return out;
 }
 
-// --- TTFT, TPOT, rates ---
-
-/// What a share of a time is made of, and what it comes to.
-void add_share(Section& out, const char* name, const std::vector<std::pair<const char*, Seconds>>& parts, Seconds whole,
-               const char* of, const char* source) {
-  std::vector<std::string> names, times;
-  Seconds total{};
-  for (const auto& [part, time] : parts) {
-    total += time;
-    if (!(time > 1e-9 * whole)) continue;
-    names.emplace_back(part);
-    times.push_back(precise(time));
-  }
-  if (names.empty()) {
-    out.terms.push_back({name, {}, {}, 0, "", source});
-    return;
-  }
-  const auto over = [&](const std::string& parts, const std::string& all) {
-    return names.size() > 1 ? fmt::format("({}) / {}", parts, all) : fmt::format("{} / {}", parts, all);
-  };
-  out.terms.push_back({name, over(joined(names), of), over(joined(times), precise(whole)), total / whole, "", source});
-}
-
-void add_shares(Section& out, const ServingPhase& phase, const char* of) {
-  const Breakdown& b = phase.breakdown;
-  const Seconds whole = phase.time();
-  add_share(out, "share of computing", {{"compute", b.compute}}, whole, of, "of the busiest stage");
-  add_share(out, "share of communication",
-            {{"TP exposed", b.tp_exposed}, {"EP exposed", b.ep_exposed}, {"PP exposed", b.pp_exposed}}, whole, of,
-            "that the stage waits for");
-  add_share(out, "share of the bubble", {{"bubble", b.bubble}}, whole, of, "that the stage waits for others");
-}
-
-Section ttft_section(const StepReport& report) {
-  const InferenceResult& served = *report.result.inference;
-  const Serving& s = *report.inputs->serving;
-  const Seconds prompt = served.prefill.pass.time();
-  Section out;
-  out.title = "TTFT";
-  if (!s.is_continuous()) {
-    out.terms.push_back({"TTFT", "prompts", precise(prompt), served.prefill.time().count(), "s",
-                         "until the last sequence of the batch has its first token"});
-  } else if (s.load) {
-    const PromptShares share = prompt_shares(s);
-    const Seconds token = served.decode.pass.time();
-    out.terms.push_back(
-        {"prompts waited for",
-         {},
-         {},
-         share.in_ttft,
-         "",
-         "its own among them, counted in prompts of the mean length: mean over the requests of the run"});
-    out.terms.push_back(
-        {"tokens waited for", {}, {}, share.tokens_in_ttft, "", "passes with a token of all in them: the same"});
-    out.terms.push_back({"TTFT", "prompts waited for x prompt + tokens waited for x token",
-                         fmt::format("{} x {} + {} x {}", exact(share.in_ttft), precise(prompt),
-                                     exact(share.tokens_in_ttft), precise(token)),
-                         served.prefill.time().count(), "s",
-                         fmt::format("counted pass by pass in {} (docs/steps.md)", load_text(s))});
-  } else {
-    out.terms.push_back(
-        {"TTFT", "(1 + (C - 1) / (2 K)) prompt",
-         fmt::format("(1 + ({} - 1) / (2 x {})) x {}", s.batch, s.output_tokens - 1, precise(prompt)),
-         served.prefill.time().count(), "s",
-         "C requests in flight, each in K iterations: half of those that enter at its turn come before it"});
-    out.text.push_back(remark("shares are those of the prompts that a request waits for"));
-  }
-  add_shares(out, served.prefill, "TTFT");
-  return out;
-}
-
-Section tpot_section(const StepReport& report) {
-  const InferenceResult& served = *report.result.inference;
-  const Serving& s = *report.inputs->serving;
-  const Seconds prompt = served.prefill.pass.time(), token = served.decode.pass.time();
-  Section out;
-  out.title = "TPOT";
-  if (!s.is_continuous()) {
-    out.terms.push_back(
-        {"TPOT", "token", precise(token), served.decode.time().count(), "s", "mean over the tokens behind the first"});
-  } else if (s.load) {
-    const PromptShares share = prompt_shares(s);
-    out.terms.push_back({"prompts between two tokens",
-                         {},
-                         {},
-                         share.in_tpot,
-                         "",
-                         "of others, counted in prompts of the mean length: mean over the requests of the run"});
-    out.terms.push_back({"TPOT", "token + prompts between two tokens x prompt",
-                         fmt::format("{} + {} x {}", precise(token), exact(share.in_tpot), precise(prompt)),
-                         served.decode.time().count(), "s", "every pass has a token of each running request in it"});
-    out.text.push_back(remark("shares count the waiting for others' prompts, too"));
-  } else {
-    out.terms.push_back({"TPOT", "token + (C - 1) (1 - 1 / (2 K)) / K x prompt",
-                         fmt::format("{0} + ({1} - 1) x (1 - 1 / (2 x {2})) / {2} x {3}", precise(token), s.batch,
-                                     s.output_tokens - 1, precise(prompt)),
-                         served.decode.time().count(), "s", "the prompts of all others fall between its tokens"});
-    out.text.push_back(remark("shares count the waiting for others' prompts, too"));
-  }
-  add_shares(out, served.decode, "TPOT");
-  return out;
-}
-
-Section rates_of_server(const StepReport& report) {
-  const StepInputs& in = *report.inputs;
-  const StepResult& r = report.result;
-  const InferenceResult& served = *r.inference;
-  const Serving& s = *in.serving;
-  const Seconds tpot = served.decode.time();
-  Section out;
-  out.title = "rates";
-  out.terms.push_back(
-      {"from prompts to last tokens", "TTFT + (output tokens - 1) x TPOT",
-       fmt::format("{} + ({} - 1) x {}", precise(served.prefill.time()), s.output_tokens, precise(tpot)),
-       r.step.count(), "s", s.is_continuous() ? "of one request" : "of the batch"});
-  if (served.load) {
-    const LoadRun run = run_load(s);
-    const double prompts = static_cast<double>(run.all.prompt_tokens) / s.mean_prompt_tokens();
-    out.terms.push_back(
-        {"prompts of the run", {}, {}, prompts, "", "of all requests, counted in prompts of the mean length"});
-    out.terms.push_back({"passes of tokens",
-                         {},
-                         {},
-                         static_cast<double>(run.all.token_passes),
-                         "",
-                         "with a token of each running request in them"});
-    out.terms.push_back({"the whole run", "prompts of the run x prompt + passes of tokens x token",
-                         fmt::format("{} x {} + {} x {}", exact(prompts), precise(served.prefill.pass.time()),
-                                     run.all.token_passes, precise(served.decode.pass.time())),
-                         served.load->duration.count(), "s", "until the last token of all"});
-    out.terms.push_back({"tokens/s", "DP x output tokens of the run / the whole run",
-                         fmt::format("{} x {} / {}", in.layout.dp, exact(static_cast<double>(run.output_tokens)),
-                                     precise(served.load->duration)),
-                         served.tokens_per_s, "", "of all replicas"});
-    out.terms.push_back({"tokens/s per GPU", "tokens/s / GPUs",
-                         fmt::format("{} / {}", exact(served.tokens_per_s), in.layout.world()), r.tokens_per_s_per_gpu,
-                         "", "over the run"});
-    return out;
-  }
-  if (s.is_continuous())
-    out.terms.push_back({"tokens/s", "requests in flight x DP x output tokens / from prompts to last tokens",
-                         fmt::format("{} x {} x {} / {}", s.batch, in.layout.dp, s.output_tokens, precise(r.step)),
-                         served.tokens_per_s, "", "of all replicas (Little's law)"});
-  else
-    out.terms.push_back({"tokens/s", "batch x DP / TPOT",
-                         fmt::format("{} x {} / {}", s.batch, in.layout.dp, precise(tpot)), served.tokens_per_s, "",
-                         "of all replicas, while they decode"});
-  out.terms.push_back({"tokens/s per GPU", "batch x DP x output tokens / (from prompts to last tokens x GPUs)",
-                       fmt::format("{} x {} x {} / ({} x {})", s.batch, in.layout.dp, s.output_tokens, precise(r.step),
-                                   in.layout.world()),
-                       r.tokens_per_s_per_gpu, "", "over that time, prompts included"});
-  return out;
-}
-
 }  // namespace
 
 std::vector<Section> serving_sections(const StepReport& report) {
   const StepInputs& in = *report.inputs;
   const InferenceResult& served = *report.result.inference;
-  const PassWords& prompts = words_of_prompts(in);
+  const PassWords &prompts = words_of_prompts(in), &tokens = words_of_tokens(in);
   std::vector<Section> out{layer_kernels(in, served.prefill, prompts, false),
-                           layer_kernels(in, served.decode, token_words, true)};
-  for (const auto& [phase, words] : {std::pair(&served.prefill, &prompts), std::pair(&served.decode, &token_words)})
+                           layer_kernels(in, served.decode, tokens, true)};
+  for (const auto& [phase, words] : {std::pair(&served.prefill, &prompts), std::pair(&served.decode, &tokens)})
     for (const auto& [operations, of] : {std::pair(&phase->linear_operations, linear_text(in.model)),
                                          std::pair(&phase->feed_forward_operations, feed_forward_text(in.model))})
       if (!operations->empty())
         out.push_back(kernels_section(in, fmt::format("kernels of one layer with {}, {}", of, words->title),
                                       {{words->name, operations}}));
-  for (const auto& [phase, words] : {std::pair(&served.prefill, &prompts), std::pair(&served.decode, &token_words)})
+  for (const auto& [phase, words] : {std::pair(&served.prefill, &prompts), std::pair(&served.decode, &tokens)})
     if (!phase->collectives.empty())
       out.push_back(
           collectives_section(report, fmt::format("collectives, {}", words->name), words->when, phase->collectives));
   out.push_back(stage_of_pass(report, served.prefill.pass, prompts, false));
-  out.push_back(stage_of_pass(report, served.decode.pass, token_words, true));
+  out.push_back(stage_of_pass(report, served.decode.pass, tokens, true));
   out.push_back(closed_form_of_prompts(report, prompts));
   out.push_back(closed_form_of_tokens(report));
   out.push_back(parts_of_pass(report, served.prefill.pass, prompts));
-  out.push_back(parts_of_pass(report, served.decode.pass, token_words));
-  out.push_back(ttft_section(report));
-  out.push_back(tpot_section(report));
-  out.push_back(rates_of_server(report));
+  out.push_back(parts_of_pass(report, served.decode.pass, tokens));
+  for (Section& section : serving_times_sections(report)) out.push_back(std::move(section));
   for (Section& section : serving_memory_sections(in, report.result, report.machine.ranks / report.machine.nodes))
     out.push_back(std::move(section));
   return out;

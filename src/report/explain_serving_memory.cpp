@@ -20,7 +20,10 @@ Section weights_section(const StepInputs& in, const ServingMemoryTerms& t) {
       {"of layers", {}, {}, of_layers, "", "of these those whose matrices are in the format of layers"});
   out.terms.push_back({"of the ends", "parameters of the rank - of layers",
                        fmt::format("{} - {}", exact(p.total()), exact(of_layers)), p.total() - of_layers, "",
-                       "embedding, positions, output matrix and final norm, as far as the stage has them"});
+                       in.model.mtp_layers > 0
+                           ? "embedding, positions, output matrix and final norm, and what of multi-token prediction "
+                             "is no layer, as far as the stage has them"
+                           : "embedding, positions, output matrix and final norm, as far as the stage has them"});
   out.terms.push_back({"bytes of a layer's parameter", {}, {}, t.matrix_bytes, "", in.options.precision});
   out.terms.push_back({"bytes of an end's parameter", {}, {}, t.end_bytes, "", "as activations"});
   return out;
@@ -68,16 +71,22 @@ Section cache_section(const StepInputs& in, const ServingMemoryTerms& t) {
     out.terms.push_back({"bytes of the indexer's key", "d + 4 for each 128 elements",
                          fmt::format("{} + {}", m.sparse.dim, exact(t.indexer_bytes - m.sparse.dim)), t.indexer_bytes,
                          "B", "of a token in a layer: fp8 with scales of fp32, on every TP rank"});
-  out.terms.push_back({"tokens of a sequence", s.is_steady() ? "prompt + output / 2" : "prompt + output - 1",
-                       s.is_steady() ? fmt::format("{} + {} / 2", s.prompt_tokens, s.output_tokens)
-                                     : fmt::format("{} + {} - 1", s.prompt_tokens, s.output_tokens),
+  const int drafted = s.verified_tokens() - 1;
+  out.terms.push_back({"tokens of a sequence",
+                       fmt::format("{}{}", s.is_steady() ? "prompt + output / 2" : "prompt + output - 1",
+                                   drafted > 0 ? " + drafted" : ""),
+                       fmt::format("{} + {} {}{}", s.prompt_tokens, s.output_tokens, s.is_steady() ? "/ 2" : "- 1",
+                                   drafted > 0 ? fmt::format(" + {}", drafted) : std::string()),
                        t.kept_tokens, "",
                        s.is_steady() ? "requests in flight are anywhere in their answers: the mean"
                                      : "in the end: the last one is no more attended to"});
   if (t.windowed_layers > 0)
-    out.terms.push_back({"in a window", "the fewer of tokens of a sequence and the window's",
-                         fmt::format("min({}, {})", exact(t.kept_tokens), m.window.tokens), t.window_tokens, "",
-                         fmt::format("kept by {} layers", exact(t.windowed_layers))});
+    out.terms.push_back({"in a window",
+                         drafted > 0 ? "the fewer of tokens of a sequence and the window's with those drafted"
+                                     : "the fewer of tokens of a sequence and the window's",
+                         fmt::format("min({}, {}{})", exact(t.kept_tokens), m.window.tokens,
+                                     drafted > 0 ? fmt::format(" + {}", drafted) : std::string()),
+                         t.window_tokens, "", fmt::format("kept by {} layers", exact(t.windowed_layers))});
   std::string formula = "bytes x elements x sequences x ",
               numbers = fmt::format("{} x {} x {} x ", exact(t.kept_bytes), exact(t.kept_elements), exact(t.sequences));
   if (t.indexer_bytes > 0) {
@@ -116,7 +125,7 @@ const PassMemoryTerms& deciding(const ServingMemoryTerms& t, Volume (PassMemoryT
 void add_activations(Section& out, const StepInputs& in, const ServingMemoryTerms& t, const MemoryUse& use) {
   const PassMemoryTerms& pass = deciding(t, &PassMemoryTerms::activations);
   const std::string gated = in.model.gated_mlp ? "2 f" : "f";
-  std::string of_rows = fmt::format("({} x {})", exact(pass.rows), exact(std::max(pass.attention, pass.mlp)));
+  std::string of_rows = fmt::format("({} x {})", exact(pass.rows), exact(pass.of_a_row()));
   std::string formula = pass.attention >= pass.mlp ? "T (a + 2k) d / TP" : fmt::format("T {} / TP", gated);
   const bool wider = in.model.latent.kv_rank > 0 || in.model.attention_gate || in.model.linear.key_heads > 0;
   if (wider && pass.attention >= pass.mlp)
@@ -125,7 +134,8 @@ void add_activations(Section& out, const StepInputs& in, const ServingMemoryTerm
   if (&pass == &t.prompts && t.indexer_bytes > 0 && in.serving->mean_prompt_tokens() > in.model.sparse.top_k &&
       pass.attention >= pass.mlp)
     formula = "T (queries, the same and outputs in the rank of keys) / TP";
-  if (pass.expert_width * pass.expert_rows > std::max(pass.attention, pass.mlp) * pass.rows) {
+  if (pass.mtp > std::max(pass.attention, pass.mlp)) formula = "T 2 h, of multi-token prediction";
+  if (pass.expert_width * pass.expert_rows > pass.of_a_row() * pass.rows) {
     formula = fmt::format("rows of the experts ({} + {}e / expert TP)", in.model.experts.latent > 0 ? "l" : "h", gated);
     of_rows = fmt::format("({} x {})", exact(pass.expert_rows), exact(pass.expert_width));
   }
@@ -149,13 +159,17 @@ void add_buffers(Section& out, const ServingMemoryTerms& t, const MemoryUse& use
   }
   if (pass.vocab > 0) {
     names.emplace_back("w b V");
-    numbers.push_back(fmt::format("{} x {} x {}", exact(pass.element_bytes), exact(pass.sequences), exact(pass.vocab)));
+    numbers.push_back(
+        fmt::format("{} x {} x {}", exact(pass.element_bytes), exact(pass.logit_rows), exact(pass.vocab)));
   }
   out.terms.push_back({"buffers", joined(names), joined(numbers), bytes_in(use.buffers), "B",
-                       names.empty() ? "no messages between stages, and no logits on this stage"
-                                     : fmt::format("a message that comes and one that goes, logits of each sequence's "
-                                                   "last token, as far as the stage has them; of the {}",
-                                                   name_of(t, pass))});
+                       names.empty()
+                           ? "no messages between stages, and no logits on this stage"
+                           : fmt::format("a message that comes and one that goes, logits of {}, as far as the "
+                                         "stage has them; of the {}",
+                                         pass.logit_rows > t.prompts.logit_rows ? "each token that is verified"
+                                                                                : "each sequence's last token",
+                                         name_of(t, pass))});
 }
 
 Section items_section_of_server(const StepInputs& in, const ServingMemoryTerms& t, const MemoryUse& use,

@@ -400,6 +400,7 @@ Page page(const PlanReport& report) {
   if (in.serving) {
     plain(server_title(report));
     if (in.serving->load) plain(server_load_text(*in.serving));
+    if (in.serving->speculation) plain(speculation_text(*in.serving).substr(2));
   } else {
     plain(fmt::format("{} ({} parameters{}), {} x {} tokens per step, on {}, library {}", in.model.name,
                       format_count(parameter_count(in.model)), further_tokens_text(in.model), in.batch.global_batch,

@@ -98,10 +98,11 @@ std::string server_title(const PlanReport& report) {
   const StepInputs& in = report.inputs.base;
   const Serving& s = *in.serving;
   const std::string limits = limits_text(report);
-  return fmt::format("{} ({} parameters), prompts of {} and answers of {} tokens{}, on {}, library {}; ranked by {}{}",
-                     in.model.name, format_count(parameter_count(in.model)), s.prompt_tokens, s.output_tokens,
-                     batching_text(s), gpus_text(report.inputs.gpus, report.machine), report.machine.library,
-                     objective_text(report.inputs.objective), limits.empty() ? std::string() : "; limits: " + limits);
+  return fmt::format(
+      "{} ({} parameters{}), prompts of {} and answers of {} tokens{}, on {}, library {}; ranked by {}{}",
+      in.model.name, format_count(parameter_count(in.model)), further_tokens_text(in.model), s.prompt_tokens,
+      s.output_tokens, batching_text(s), gpus_text(report.inputs.gpus, report.machine), report.machine.library,
+      objective_text(report.inputs.objective), limits.empty() ? std::string() : "; limits: " + limits);
 }
 
 std::vector<Column> server_columns(const PlanReport& report) {

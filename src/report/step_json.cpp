@@ -143,6 +143,13 @@ Json load_json(const Serving& s) {
           {"seed", s.load->seed}};
 }
 
+Json speculation_json(const Speculation& s) {
+  return {{"method", to_string(s.method)},
+          {"num_speculative_tokens", s.tokens},
+          {"acceptance_rate", s.acceptance_rate ? Json(*s.acceptance_rate) : Json()},
+          {"tokens_per_pass", s.tokens_per_pass()}};
+}
+
 }  // namespace
 
 Json inputs_json(const StepInputs& in, const CollectivePolicy& collectives, Sharing sharing) {
@@ -226,6 +233,7 @@ Json inputs_json(const StepInputs& in, const CollectivePolicy& collectives, Shar
     if (linear_layers(in.model) > 0) out["inference"]["state_element_bytes"] = s->state_bytes;
     if (in.model.window.tokens > 0) out["inference"]["kv_window"] = s->kv_window;
     if (s->load) out["inference"]["load"] = load_json(*s);
+    if (s->speculation) out["inference"]["speculative"] = speculation_json(*s->speculation);
     if (in.model.experts.count > 0) out["inference"]["expert_imbalance"] = in.options.expert_imbalance;
   } else {
     add_training(out, in);
@@ -347,13 +355,14 @@ Json phase_json(const ServingPhase& phase) {
   return out;
 }
 
-void add_inference(Json& out, const InferenceResult& r) {
+void add_inference(Json& out, const InferenceResult& r, const StepInputs& in) {
   out["ttft_s"] = r.prefill.time().count();
   out["tpot_s"] = r.decode.time().count();
   out["tokens_per_s"] = r.tokens_per_s;
   out["inference"] = {{"prefill", phase_json(r.prefill)}, {"decode", phase_json(r.decode)}};
   out["inference"]["decode"]["first_token_s"] = r.first_token.count();
   out["inference"]["decode"]["last_token_s"] = r.last_token.count();
+  if (in.serving->speculation) out["inference"]["decode"]["pass_s"] = r.decode.pass.time().count();
   if (r.load) out["inference"]["load"] = load_times_json(*r.load);
 }
 
@@ -385,7 +394,7 @@ Json document_json(const StepReport& report) {
   out.update(null_unless(
       trains, {{"model_flops_per_s_per_gpu", r.model_flops_per_gpu.value()}, {"mfu", r.mfu}, {"hfu", r.hfu}}));
   out["micro_batches"] = has_model ? Json(r.micro_batches) : Json();
-  if (r.inference) add_inference(out, *r.inference);
+  if (r.inference) add_inference(out, *r.inference, *report.inputs);
   add_interval(out, report);
   if (const auto& measured = report.measured)
     out["measured"] = {{"step_s", measured->time.count()},

@@ -51,17 +51,20 @@ std::string inputs_text(const StepInputs& in) {
                                 active, degrees);
   const bool in_flight = in.serving && in.serving->batching == Batching::continuous;
   if (in_flight)
-    return out + fmt::format("{} in flight a replica, {} tokens in and {} out, {}",
-                             in.serving->batch == 1 ? "1 request" : fmt::format("{} requests", in.serving->batch),
-                             in.serving->prompt_tokens, in.serving->output_tokens,
-                             in.serving->load ? load_text(*in.serving) : "prompts one by one between the tokens");
+    return out +
+           fmt::format("{} in flight a replica, {} tokens in and {} out, {}",
+                       in.serving->batch == 1 ? "1 request" : fmt::format("{} requests", in.serving->batch),
+                       in.serving->prompt_tokens, in.serving->output_tokens,
+                       in.serving->load ? load_text(*in.serving) : "prompts one by one between the tokens") +
+           speculation_text(*in.serving);
   if (const auto& s = in.serving)
     return out +
            fmt::format("{} a replica, {} tokens in and {} out, in {} of {}",
                        s->batch == 1 ? "1 sequence" : fmt::format("{} sequences", s->batch), s->prompt_tokens,
                        s->output_tokens,
                        s->micro_batches == 1 ? "1 micro-batch" : fmt::format("{} micro-batches", s->micro_batches),
-                       s->batch / s->micro_batches);
+                       s->batch / s->micro_batches) +
+           speculation_text(*s);
   out += fmt::format("{} x {} tokens per step in {} of {}", in.batch.global_batch, in.batch.sequence,
                      in.batch.micro_batches(in.layout) == 1
                          ? "1 micro-batch"

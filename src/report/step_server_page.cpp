@@ -1,6 +1,7 @@
 // The page of a server's forecast: TTFT, TPOT and rates, where the time of both goes, memory, collectives.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "collcast/base/units.hpp"
@@ -23,6 +24,20 @@ std::string by_other_method(const ServingPhase& phase, bool same_prices) {
 
 bool in_flight(const StepReport& report) {
   return report.inputs && report.inputs->serving && report.inputs->serving->batching == Batching::continuous;
+}
+
+bool speculates(const StepReport& report) {
+  return report.inputs && report.inputs->serving && report.inputs->serving->speculation;
+}
+
+/// Of speculative decoding, behind TPOT: the pass that several of them come with.
+void add_pass(Table& out, const StepReport& report) {
+  if (!speculates(report)) return;
+  const Serving& s = *report.inputs->serving;
+  const auto tpot = std::ranges::find(out.rows, "TPOT", [](const auto& row) { return row.front(); });
+  out.rows.insert(tpot + 1, {"a pass of tokens", format_seconds(report.result.inference->decode.pass.time()),
+                             fmt::format("verifies {} tokens of each sequence, brings {:.4g}", s.verified_tokens(),
+                                         s.tokens_per_pass())});
 }
 
 Table serving_table(const StepReport& report) {
@@ -100,40 +115,46 @@ Table phases_table(const StepReport& report) {
 }
 
 Table layers_table(const StepInputs& in, const InferenceResult& s) {
+  const int verified = in.serving->verified_tokens();
+  const std::string of_tokens = verified == 1 ? "a token each" : fmt::format("{} tokens each", verified);
   return {layer_title(in),
-          {{"", "", Align::left}, {"prompts", "", Align::right}, {"a token each", "", Align::right}},
+          {{"", "", Align::left}, {"prompts", "", Align::right}, {of_tokens, "", Align::right}},
           {{"kernels and communication", format_seconds(s.prefill.layer), format_seconds(s.decode.layer)},
            {"of which TP and EP", format_seconds(s.prefill.layer_comm), format_seconds(s.decode.layer_comm)}}};
 }
 
 Table serving_operations(const StepInputs& in, const InferenceResult& s) {
   Table out = operations_table(in, {});
+  const std::string tokens = in.serving->speculation ? "tokens" : "a token";
   append_operations(out, "prompts", s.prefill.operations);
-  append_operations(out, "a token", s.decode.operations);
+  append_operations(out, tokens.c_str(), s.decode.operations);
   append_operations(out, "prompts, linear", s.prefill.linear_operations);
-  append_operations(out, "a token, linear", s.decode.linear_operations);
+  append_operations(out, (tokens + ", linear").c_str(), s.decode.linear_operations);
   append_operations(out, fmt::format("prompts, {}", feed_forward_text(in.model)).c_str(),
                     s.prefill.feed_forward_operations);
-  append_operations(out, fmt::format("a token, {}", feed_forward_text(in.model)).c_str(),
+  append_operations(out, fmt::format("{}, {}", tokens, feed_forward_text(in.model)).c_str(),
                     s.decode.feed_forward_operations);
   return out;
 }
 
 constexpr const char* not_modelled_of_serving =
     "all sequences of the batch come at once, with prompts and answers of one length; not modelled: requests that come "
-    "and go, prompts in chunks beside tokens, speculative tokens, the host's scheduling and launch gaps "
-    "(docs/steps.md).";
+    "and go, prompts in chunks beside tokens, the host's scheduling and launch gaps (docs/steps.md).";
 constexpr const char* not_modelled_in_flight =
     "requests have prompts and answers of one length, and one follows each that is done, as they long have: a run that "
     "begins with all at once is inference.load; not modelled: requests that wait for memory, prompts and tokens in one "
-    "pass, speculative tokens, the host's scheduling and launch gaps (docs/steps.md).";
+    "pass, the host's scheduling and launch gaps (docs/steps.md).";
 
 constexpr const char* not_modelled_in_run =
     "all clients begin at once, and each sends its next request when it has its last token; a pass with prompts in it "
-    "takes what they take and what a token of all takes; not modelled: weights read once for both, requests that wait "
-    "for memory, speculative tokens, the host's scheduling and launch gaps (docs/steps.md).";
-const char* not_modelled_of(const StepReport& report) {
-  if (report.result.inference->load) return not_modelled_in_run;
+    "takes what they take and what {} takes; not modelled: weights read once for both, requests that wait "
+    "for memory, the host's scheduling and launch gaps (docs/steps.md).";
+constexpr const char* not_modelled_of_drafts =
+    "every pass brings each sequence the mean of tokens; not modelled: sequences that have more accepted than others, "
+    "drafts that branch, a vocabulary of the drafts' own.";
+std::string not_modelled_of(const StepReport& report) {
+  if (report.result.inference->load)
+    return fmt::format(not_modelled_in_run, speculates(report) ? "a pass of tokens of all" : "a token of all");
   return in_flight(report) ? not_modelled_in_flight : not_modelled_of_serving;
 }
 
@@ -152,9 +173,18 @@ std::string load_text(const Serving& s) {
          load_terms_text(*s.load);
 }
 
+std::string speculation_text(const Serving& s) {
+  if (!s.speculation) return {};
+  const int drafted = s.speculation->tokens;
+  return fmt::format("; {} drafted by {} for a pass, which brings {:.4g}",
+                     drafted == 1 ? "1 token" : fmt::format("{} tokens", drafted), to_string(s.speculation->method),
+                     s.tokens_per_pass());
+}
+
 void add_serving(Page& out, const StepReport& report) {
   const InferenceResult& s = *report.result.inference;
   out.blocks.push_back(serving_table(report));
+  add_pass(std::get<Table>(out.blocks.back()), report);
   if (s.load) out.blocks.push_back(load_table(*s.load, *report.inputs->serving));
   if (!report.gates.empty()) out.blocks.push_back(gates_table(report.gates));
   out.blocks.push_back(phases_table(report));
@@ -163,11 +193,13 @@ void add_serving(Page& out, const StepReport& report) {
   if (!s.prefill.collectives.empty()) {
     out.blocks.push_back(
         collectives_table(report, s.prefill.collectives, in_flight(report) ? "prompt" : "batch of prompts"));
-    out.blocks.push_back(collectives_table(report, s.decode.collectives, "token of the batch"));
+    out.blocks.push_back(collectives_table(report, s.decode.collectives,
+                                           speculates(report) ? "pass of tokens of the batch" : "token of the batch"));
   }
   if (report.list_operations) out.blocks.push_back(serving_operations(*report.inputs, s));
   add_price_notes(out, report);
   out.blocks.push_back(Paragraph{not_modelled_of(report), Paragraph::Tone::note});
+  if (speculates(report)) out.blocks.push_back(Paragraph{not_modelled_of_drafts, Paragraph::Tone::note});
   if (const auto unmeasured = unmeasured_text(*report.inputs))
     out.blocks.push_back(Paragraph{*unmeasured, Paragraph::Tone::note});
   for (const std::string& warning : report.result.warnings)

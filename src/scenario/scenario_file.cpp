@@ -172,6 +172,10 @@ StepInputs read_step(Reader& reader, Object& o, const std::string& file, const S
     for (const char* key : {"batch", "training", "faults", "placement"})
       o.refuse(key, "the scenario is of 'inference'");
     step.serving = read_inference(reader, *inference, step.layout, step.options);
+    // As models have them that were trained with some (DeepSeek-V3, GLM-4.5).
+    if (const auto& drafts = step.serving->speculation;
+        drafts && drafts->method == DraftMethod::mtp && model != nullptr && model->find("mtp_num_layers") == nullptr)
+      step.model.mtp_layers = 1;
     step.batch.sequence = step.serving->prompt_tokens;
     step.batch.global_batch = step.serving->batch * step.layout.dp;
     return step;

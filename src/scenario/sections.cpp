@@ -258,6 +258,30 @@ RequestLoad read_load(Reader& reader, const Node& node) {
   return load;
 }
 
+Speculation read_speculation(Reader& reader, const Node& node) {
+  Speculation s;
+  Object o(reader, node, "inference.speculative");
+  o.also_called("num_speculative_tokens", {"speculative_num_steps", "max_draft_len", "tokens"});
+  o.also_called("acceptance_length", {"mean_acceptance_length", "accept_length"});
+  o.required("method", s.method, as_word<DraftMethod>({DraftMethod::mtp, DraftMethod::ngram}));
+  o.optional("num_speculative_tokens", s.tokens, AsCount{1, most_speculative_tokens});
+  double rate = 0, length = 0;
+  const bool has_rate = o.optional("acceptance_rate", rate, AsNumber{0, 1}),
+             has_length = o.optional("acceptance_length", length, AsNumber{1, 1.0 + most_speculative_tokens});
+  if (has_rate) s.acceptance_rate = rate;
+  if (has_length) s.acceptance_length = length;
+  if (has_rate && has_length)
+    reader.error({reader.origins().of("inference.speculative.acceptance_rate"),
+                  "acceptance_rate and acceptance_length" + seen_at(reader, "inference.speculative.acceptance_length") +
+                      " say the same thing",
+                  "leave one of them out"});
+  if (!o.has("acceptance_rate") && !o.has("acceptance_length"))
+    reader.error({node.at.location(), "inference.speculative does not say how many tokens are accepted",
+                  "give acceptance_length, tokens of a pass as servers log them, or acceptance_rate"});
+  o.finish();
+  return s;
+}
+
 }  // namespace
 
 Serving read_inference(Reader& reader, const Node& node, const ParallelLayout& layout, TrainingOptions& options) {
@@ -278,6 +302,7 @@ Serving read_inference(Reader& reader, const Node& node, const ParallelLayout& l
   o.optional("expert_imbalance", options.expert_imbalance, AsNumber{1, 1'000});
   o.optional("batching", s.batching, as_word<Batching>({Batching::at_once, Batching::continuous}));
   if (const Node* load = o.optional_map("load")) s.load = read_load(reader, *load);
+  if (const Node* drafts = o.optional_map("speculative")) s.speculation = read_speculation(reader, *drafts);
   o.finish();
   if (std::int64_t{s.batch} * layout.dp > max_count)
     reader.error({reader.origins().of("inference.batch"),

@@ -175,13 +175,23 @@ class Check {
     const int layers = in_.model.mtp_layers;
     if (layers < 0 || layers > most_mtp_layers)
       wrong({path}, "mtp_num_layers is " + std::to_string(layers), "expected 0 to " + std::to_string(most_mtp_layers));
-    if (layers > 0 && in_.model.learned_positions > 0)
+    const bool drafts = in_.serving && in_.serving->speculation;
+    const bool by_modules = drafts && in_.serving->speculation->method == DraftMethod::mtp;
+    if (by_modules && in_.model.learned_positions > 0)
+      wrong({"inference.speculative.method", "model.learned_positions"},
+            "method mtp drafts by layers that go with rotary positions or none" + seen("model.learned_positions"),
+            "use method ngram");
+    else if (by_modules && layers < 1)
+      wrong({path, "inference.speculative.method"},
+            "method mtp" + seen("inference.speculative.method") + " drafts by layers that predict further tokens",
+            "use 1 or more of them, or method ngram");
+    else if (layers > 0 && in_.model.learned_positions > 0)
       wrong({path, "model.learned_positions"},
             "layers that predict further tokens go with rotary positions or none" + seen("model.learned_positions"),
             "leave mtp_num_layers out, or learned_positions");
-    if (layers > 0 && in_.serving)
+    if (layers > 0 && in_.serving && !by_modules)
       wrong({path, "inference"}, "a server has no use of layers that predict further tokens here" + seen("inference"),
-            "leave mtp_num_layers out: tokens are generated one by one");
+            "leave mtp_num_layers out, or draft by them: inference.speculative with method mtp");
     if (layers > 0 && !in_.serving && !in_.options.embedding_and_logits)
       wrong({path, "training.embedding_and_logits"},
             "layers that predict further tokens need embedding and logits" + seen("training.embedding_and_logits"),
@@ -379,6 +389,7 @@ class Check {
             "use " + std::to_string(in_.model.learned_positions) + " together or less");
     if (s.batching == Batching::continuous) in_flight();
     if (s.load) load();
+    workload::check_speculation(misfits_);
     not_of_serving();
   }
 
@@ -403,13 +414,15 @@ class Check {
                 " that come at once" + seen("inference.load.concurrency"),
             "use at least as many; benchmarks take ten of each client");
     const int tokens = s.load->max_batched_tokens;
-    if (tokens <= batch)
+    const int each = s.verified_tokens(), running = each * batch;
+    if (tokens <= running)
       wrong({"inference.load.max_batched_tokens", "inference.batch"},
-            "max_batched_tokens " + std::to_string(tokens) + " leaves no room for prompts beside a token of each of " +
-                std::to_string(batch) + " requests" + seen("inference.batch"),
-            "use more than the batch");
+            "max_batched_tokens " + std::to_string(tokens) + " leaves no room for prompts beside " +
+                (each == 1 ? "a token" : std::to_string(each) + " tokens") + " of each of " + std::to_string(batch) +
+                " requests" + seen("inference.batch"),
+            each == 1 ? "use more than the batch" : "use more than " + std::to_string(running));
     else
-      passes_of_load(tokens - batch);
+      passes_of_load(tokens - running);
   }
   /// The run is gone through pass by pass, request by request.
   void passes_of_load(int room) {

@@ -76,17 +76,16 @@ Segments embedding_segments(const StepInputs& in) {
   return s;
 }
 
-namespace {
-
-/// Inference: logits of the last token of each sequence alone, gathered and read once to choose the next.
-std::vector<Segment> next_tokens(const StepInputs& in, const KernelTimer& timer, const TpCollectives& tp) {
-  const double w = timer.precision().activation, b = in.batch.micro_batch, h = in.model.hidden;
-  const double v = Share(in).vocab, hidden = w * b * h, logits = w * b * in.model.vocab;
+std::vector<Segment> next_token_segments(const StepInputs& in, double rows) {
+  const KernelTimer timer(in);
+  const TpCollectives tp(in.layout);
+  const double w = timer.precision().activation, h = in.model.hidden;
+  const double v = Share(in).vocab, hidden = w * rows * h, logits = w * rows * in.model.vocab;
   return joined(
       {{"final norm", Category::forward, {timer.memory("final norm", Volume(2 * hidden))}, tp.gather, 0, 0, 0, hidden},
        {"logits",
         Category::forward,
-        {timer.logits("logits", GemmPass::forward, {b, v, h}, Volume(w * (b * h + h * v + b * v)))},
+        {timer.logits("logits", GemmPass::forward, {rows, v, h}, Volume(w * (rows * h + h * v + rows * v)))},
         tp.columns,
         0,
         0,
@@ -94,8 +93,6 @@ std::vector<Segment> next_tokens(const StepInputs& in, const KernelTimer& timer,
         logits},
        {"sampling", Category::forward, {timer.memory("sampling", Volume(logits))}, std::nullopt}});
 }
-
-}  // namespace
 
 namespace {
 
@@ -108,10 +105,6 @@ Segments prediction_segments(const StepInputs& in) {
   const double T = share.tokens, h = share.hidden, v = share.vocab, rows = share.rows * h;
 
   Segments s;
-  if (in.serving) {
-    s.forward = next_tokens(in, timer, tp);
-    return s;
-  }
   const bool aligned = std::fmod(w * v, 8) == 0;
   const bool fused_loss = in.options.fuse_loss;
   const LossBytes loss_bytes = fused_loss ? LossBytes{12, 4 + w, 1} : unfused_loss(w);
@@ -152,9 +145,24 @@ Segments prediction_segments(const StepInputs& in) {
   return s;
 }
 
+/// Logits of the last token of each prompt, or of all tokens of a pass of them; then what drafts the next ones, with
+/// logits of one token of each sequence.
+Segments serving_head(const StepInputs& in) {
+  const double sequences = in.batch.micro_batch;
+  Segments s;
+  s.forward = next_token_segments(in, in.batch.context > 0 ? sequences * in.batch.sequence : sequences);
+  for (int i = 0; i < in.model.mtp_layers; ++i) {
+    add_segments(s.forward, mtp_input_segments(in).forward);
+    add_segments(s.forward, next_token_segments(in, sequences));
+  }
+  s.forward = joined(std::move(s.forward));
+  return s;
+}
+
 }  // namespace
 
 Segments head_segments(const StepInputs& in) {
+  if (in.serving) return serving_head(in);
   Segments s = prediction_segments(in);
   if (in.model.mtp_layers == 0) return s;
   const Segments prediction = s, before = mtp_input_segments(in);

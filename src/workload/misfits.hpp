@@ -74,6 +74,8 @@ void check_offloading(Misfits&);
 void check_linear_sizes(Misfits&);
 void check_hybrid(Misfits&);
 void check_linear_attention(Misfits&);
+/// Speculative decoding by itself, and with the model.
+void check_speculation(Misfits&);
 /// Low-rank adapters, and what they do not go with.
 void check_adapters(Misfits&);
 /// What only precisions with narrower products have: inputs kept as they were, layers in bf16.

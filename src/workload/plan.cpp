@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "workload/adapters.hpp"
+#include "workload/drafts.hpp"
 #include "workload/gradient_exchange.hpp"
 #include "workload/kernels.hpp"
 #include "workload/parameters.hpp"
@@ -219,16 +220,30 @@ class StageMaker {
     if (has_head(in_, stage_)) {
       plan_.units.push_back({UnitKind::head, "head", plan_.works.size(), in_.layout.chunks() - 1});
       plan_.works.push_back(work(head_segments(in_), 1, true));
+      add_drafts();
     }
   }
 
+  void add_drafts() {
+    const int drafts = further_drafts(in_);
+    if (drafts == 0) return;
+    const StepInputs draft = draft_pass(in_);
+    for (int i = 0; i < drafts; ++i)
+      plan_.units.push_back({UnitKind::draft, "draft", plan_.works.size(), in_.layout.chunks() - 1});
+    plan_.works.push_back(
+        work(draft, draft_segments(draft, kind_of_layer(in_, in_.model.all_layers() - 1)), drafts, false));
+  }
+
   UnitWork work(const Segments& segments, int units, bool has_loss = false) {
+    return work(in_, segments, units, has_loss);
+  }
+  UnitWork work(const StepInputs& in, const Segments& segments, int units, bool has_loss) {
     const std::int64_t times = std::int64_t{units} * micro_batches_;
     const StretchPrices prices{
         [&](CollectiveKind kind, double bytes, int each) { return pricing_.tp(kind, bytes, times * each); },
         [&](CollectiveKind kind, double bytes, int each) { return pricing_.cp(kind, bytes, times * each); },
         [&](const ExpertExchange& exchange) { return pricing_.experts(exchange, times); }, pricing_.cp_slows()};
-    return unit_work(in_, segments, has_loss, pace_, prices);
+    return unit_work(in, segments, has_loss, pace_, prices);
   }
 
   static void put(const PricedTime& priced, Seconds& time, Uses& uses) {

@@ -105,13 +105,14 @@ struct UnitWork {
   }
 };
 
-/// Units of a stage in forward order; equal layers share their work. From `layer` on one for each kind of layer.
-enum class UnitKind { embedding, head, layer };
-inline constexpr std::size_t unit_kinds = 2 + 8 * layer_shapes.size();
+/// Units of a stage in forward order; equal layers share their work, and drafts (drafts.hpp). From `layer` on one for
+/// each kind of layer.
+enum class UnitKind { embedding, head, draft, layer };
+inline constexpr std::size_t unit_kinds = 3 + 8 * layer_shapes.size();
 UnitKind unit_of(LayerKind);
 /// Of a layer.
 LayerKind layer_of(UnitKind);
-constexpr bool is_layer(UnitKind kind) { return kind != UnitKind::embedding && kind != UnitKind::head; }
+constexpr bool is_layer(UnitKind kind) { return kind >= UnitKind::layer; }
 inline bool is_windowed(UnitKind kind) { return is_layer(kind) && layer_of(kind).windowed; }
 /// A layer that meets more keys with every token.
 inline bool attends_to_keys(UnitKind kind) { return is_layer(kind) && layer_of(kind).shape.attends(); }

@@ -38,7 +38,8 @@ class Lengths {
 class Run {
  public:
   explicit Run(const Serving& serving)
-      : batch_(static_cast<std::size_t>(serving.batch)),
+      : serving_(serving),
+        batch_(static_cast<std::size_t>(serving.batch)),
         clients_(serving.clients()),
         most_tokens_(serving.load->max_batched_tokens),
         recv_interval_(serving.load->recv_interval) {
@@ -95,7 +96,8 @@ class Run {
   /// the server looks for requests that wait unseen; the requests that have their first token behind it.
   std::vector<std::size_t> pass() {
     std::vector<std::size_t> first;
-    std::int64_t room = most_tokens_ - static_cast<std::int64_t>(running_.size()), prompts = 0;
+    const auto running = static_cast<std::int64_t>(running_.size());
+    std::int64_t room = most_tokens_ - serving_.verified_tokens() * running, prompts = 0;
     while (!queue_.empty() && room > 0 && running_.size() + first.size() < batch_) {
       Queued& next = queue_.front();
       const std::int64_t part = std::min(room, next.left);
@@ -122,7 +124,7 @@ class Run {
     LoadRun::Request& request = out_.requests[i];
     request.first = since(request.first);
     request.rest = now_;  // until it has its last token: when it had its first
-    running_.emplace(now_.token_passes + request.output_tokens - 1, i);
+    running_.emplace(now_.token_passes + serving_.whole_passes(request.output_tokens), i);
   }
 
   /// Those that have their last token; each is followed by the next.
@@ -140,6 +142,7 @@ class Run {
   }
 
   using Leaving = std::pair<std::int64_t, std::size_t>;  ///< behind which pass of tokens, and which request
+  const Serving& serving_;
   std::size_t batch_;
   int clients_;
   std::int64_t most_tokens_, recv_interval_;
@@ -168,14 +171,16 @@ TimeSpread spread(std::vector<Seconds> times) {
 double tokens_behind_first(const LoadRun::Request& request) { return request.output_tokens - 1.0; }
 
 PromptShares shares_of(const LoadRun& run, const Serving& s) {
-  PromptShares out{0, 0, 0};
+  PromptShares out{0, 0, 0, 0};
   const auto requests = static_cast<double>(run.requests.size());
   for (const LoadRun::Request& request : run.requests) {
     out.in_ttft += static_cast<double>(request.first.prompt_tokens) / s.mean_prompt_tokens() / requests;
     out.tokens_in_ttft += static_cast<double>(request.first.token_passes) / requests;
     out.in_tpot += static_cast<double>(request.rest.prompt_tokens) / s.mean_prompt_tokens() /
                    tokens_behind_first(request) / requests;
+    out.passes_in_tpot += static_cast<double>(request.rest.token_passes) / tokens_behind_first(request) / requests;
   }
+  if (!s.speculation) out.passes_in_tpot = 1;
   return out;
 }
 
@@ -196,10 +201,11 @@ LoadTimes load_times(const LoadRun& run, const Serving& serving, Seconds prompt,
 }
 
 PromptShares prompt_shares(const Serving& s) {
-  if (s.batching == Batching::at_once) return {};
+  const double passes = 1 / s.tokens_per_pass();
+  if (s.batching == Batching::at_once) return {1, 0, 0, passes};
   if (s.load) return shares_of(run_load(s), s);
-  const double others = s.batch - 1, rounds = s.output_tokens - 1, before = others / (2 * rounds);
-  return {1 + before, (others - before) / rounds, 0};
+  const double others = s.batch - 1, before = others / (2 * s.passes(s.output_tokens));
+  return {1 + before, (others - before) / (s.output_tokens - 1), 0, passes};
 }
 
 }  // namespace collcast

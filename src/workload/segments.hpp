@@ -72,6 +72,8 @@ Segments embedding_segments(const StepInputs&);
 /// Final norm, logits and loss, of multi-token prediction several times with what comes before its layers;
 /// `loss_reductions` all-reduces of one fp32 value per token follow the forward.
 Segments head_segments(const StepInputs&);
+/// Inference: logits of so many rows, gathered and read once to choose the next tokens.
+std::vector<Segment> next_token_segments(const StepInputs&, double rows);
 /// Of each loss its maximum, sum of exponentials, target logit (Megatron-LM).
 inline int loss_reductions(const StepInputs& in) { return 3 * (1 + in.model.mtp_layers); }
 

@@ -6,6 +6,7 @@
 #include "collcast/evaluate/symmetry.hpp"
 #include "collcast/workload/search.hpp"
 #include "workload/attention_core.hpp"
+#include "workload/drafts.hpp"
 #include "workload/forecast.hpp"
 #include "workload/indexer.hpp"
 #include "workload/parameters.hpp"
@@ -44,10 +45,20 @@ ServingTimes without_messages(ServingTimes t) {
   return t;
 }
 
+/// Of units whose attention meets more keys with every token.
+int& count_of(ContextLayers& layers, UnitKind kind) {
+  return kind == UnitKind::draft ? layers.drafts : is_windowed(kind) ? layers.windowed : layers.full;
+}
+Seconds longer_of(const LongerContext& longer, UnitKind kind) {
+  if (kind == UnitKind::draft) return longer.draft;
+  if (!attends_to_keys(kind)) return {};
+  return is_windowed(kind) ? longer.windowed : longer.full;
+}
+
 ContextLayers layers_of(const StagePlan& stage) {
   ContextLayers out;
   for (const Unit& u : stage.units)
-    if (attends_to_keys(u.kind)) ++(is_windowed(u.kind) ? out.windowed : out.full);
+    if (u.kind == UnitKind::draft || attends_to_keys(u.kind)) ++count_of(out, u.kind);
   return out;
 }
 
@@ -62,8 +73,8 @@ Result<Seconds> tokens_back(const StepInputs& in, const Fabric& fabric, const Co
   if (in.layout.pp == 1) return Seconds{};
   constexpr double token_bytes = 4;
   Seconds slowest{};
-  for (const CollectiveRequest& request :
-       stage_messages(in.layout, fabric, in.layout.pp - 1, whole(token_bytes * in.batch.micro_batch))) {
+  for (const CollectiveRequest& request : stage_messages(
+           in.layout, fabric, in.layout.pp - 1, whole(token_bytes * in.batch.micro_batch * in.batch.sequence))) {
     const Result<Seconds> one = time(request);
     if (!one) return one.errors();
     slowest = std::max(slowest, *one);
@@ -90,33 +101,38 @@ Result<Priced> priced(const StepInputs& in, const Fabric& fabric, const Collecti
 /// By how much a layer takes longer with `context` than with the prompts alone.
 class Growth {
  public:
-  explicit Growth(const StepInputs& in) : pass_(token_pass(in, in.serving->mean_prompt_tokens())) {
+  explicit Growth(const StepInputs& in)
+      : pass_(token_pass(in, in.serving->mean_prompt_tokens())),
+        draft_(draft_pass(pass_)),
+        drafts_(further_drafts(pass_) > 0),
+        draft_windowed_(has_window(in.model, in.model.all_layers() - 1)) {
     for (int layer = 0; layer < in.model.layers; ++layer)
       if (!has_linear_attention(in.model, layer)) (has_window(in.model, layer) ? windowed_ : full_) = true;
     first_ = cores(in.serving->mean_prompt_tokens());
   }
   LongerContext at(int context) {
     const LongerContext now = cores(context);
-    return {now.full - first_.full, now.windowed - first_.windowed};
+    return {now.full - first_.full, now.windowed - first_.windowed, now.draft - first_.draft};
   }
 
  private:
   LongerContext cores(int context) {
-    return {full_ ? core(context, false) : Seconds{}, windowed_ ? core(context, true) : Seconds{}};
+    return {full_ ? core(pass_, context, false) : Seconds{}, windowed_ ? core(pass_, context, true) : Seconds{},
+            drafts_ ? core(draft_, context, draft_windowed_) : Seconds{}};
   }
-  Seconds core(int context, bool windowed) {
-    pass_.batch.context = context;
-    const KernelTimer timer(pass_);
-    const Share share(pass_);
+  static Seconds core(StepInputs& pass, int context, bool windowed) {
+    pass.batch.context = context;
+    const KernelTimer timer(pass);
+    const Share share(pass);
     Seconds time =
-        AttentionCore(pass_, timer, share, windowed).forward(Category::forward, 0).front().operations.front().time;
-    const Indexer indexer(pass_, timer, share);
+        AttentionCore(pass, timer, share, windowed).forward(Category::forward, 0).front().operations.front().time;
+    const Indexer indexer(pass, timer, share);
     if (indexer.exists())
       for (const Operation& op : indexer.choice()) time += op.time;
     return time;
   }
-  StepInputs pass_;
-  bool full_ = false, windowed_ = false;
+  StepInputs pass_, draft_;
+  bool full_ = false, windowed_ = false, drafts_, draft_windowed_;
   LongerContext first_;
 };
 
@@ -130,12 +146,14 @@ void add(TokenTerms::Part& part, const LongerContext& longer, Seconds time) {
   ++part.tokens;
   part.longer.full += longer.full;
   part.longer.windowed += longer.windowed;
+  part.longer.draft += longer.draft;
   part.time += time;
 }
 void mean(TokenTerms::Part& part) {
   if (part.tokens == 0) return;
   part.longer.full /= part.tokens;
   part.longer.windowed /= part.tokens;
+  part.longer.draft /= part.tokens;
   part.time /= part.tokens;
 }
 
@@ -191,7 +209,7 @@ std::size_t busiest(const StepInputs& in, const ServingTimes& prompts, const Tok
   Seconds most{};
   const ServingTimes tokens = grown(terms, terms.longer);
   for (std::size_t i = 0; i < prompts.stage.size(); ++i) {
-    const Seconds work = prompts.stage[i] + (in.serving->mean_output_tokens() - 1) * tokens.stage[i];
+    const Seconds work = prompts.stage[i] + in.serving->passes(in.serving->mean_output_tokens()) * tokens.stage[i];
     if (work > most) {
       most = work;
       stage = i;
@@ -273,11 +291,10 @@ class Rounds {
   OpId through(const StagePlan& stage, StreamId stream, const LongerContext& longer, const std::string& what,
                std::optional<OpId> before) {
     for (const Unit& unit : stage.units) {
-      bool grows = longer.any() && attends_to_keys(unit.kind);
+      Seconds more = longer_of(longer, unit.kind);
       for (const Stretch& s : stage.work(unit).forward) {
-        const Seconds time =
-            s.time + (grows && s.computes() ? (is_windowed(unit.kind) ? longer.windowed : longer.full) : Seconds{});
-        if (s.computes()) grows = false;
+        const Seconds time = s.time + (s.computes() ? more : Seconds{});
+        if (s.computes()) more = {};
         const Label label{what + " " + unit.label + " " + s.name, std::string(to_string(s.category))};
         before = s.computes() ? put(stream, Compute{stage.rank, time}, before, label)
                               : put(stream, Delay{time}, before, label);
@@ -319,14 +336,15 @@ Result<Simulated> simulated(const StepInputs& in, const Priced& p, const Fabric&
   out.tokens = {count, middle, {}, {}, {}};
   const auto finish = [](const Timeline& run, OpId op) { return to_seconds(run.ops[op.value()].finish); };
 
+  const std::string what = in.serving->speculation ? "pass" : "token";
   Rounds rounds;
   rounds.start(p.prompts);
   rounds.go(p.prompts, {}, {}, "prompt");
   const OpId prompts = rounds.last();
   rounds.meet();
-  rounds.go(p.tokens, {}, p.back, "token 1");
+  rounds.go(p.tokens, {}, p.back, what + " 1");
   const OpId one = rounds.last();
-  rounds.go(p.tokens, {}, p.back, "token 2");
+  rounds.go(p.tokens, {}, p.back, what + " 2");
   Result<Timeline> run = simulate(fabric, rounds.schedule, options);
   if (!run) return run.errors();
   out.prompts = finish(*run, prompts);
@@ -339,9 +357,9 @@ Result<Simulated> simulated(const StepInputs& in, const Priced& p, const Fabric&
     const LongerContext more = growth.at(in.serving->mean_prompt_tokens() + token);
     Rounds later;
     later.start(p.tokens);
-    later.go(p.tokens, more, p.back, "token");
+    later.go(p.tokens, more, p.back, what);
     const OpId before = later.last();
-    later.go(p.tokens, more, p.back, "token");
+    later.go(p.tokens, more, p.back, what);
     Result<Timeline> ran = simulate(fabric, later.schedule, options);
     if (!ran) return ran.errors();
     out.operations += static_cast<std::int64_t>(ran->ops.size());
@@ -389,8 +407,8 @@ void put_times(StepResult& result, const StepInputs& in, const Priced& p, const 
     served.tokens = tokens.terms;
     prompt.estimate = prompts_time(prompts);
     token.estimate = tokens.terms.mean;
-    served.first_token = tokens.first + share.in_tpot * prompt.estimate;
-    served.last_token = tokens.last + share.in_tpot * prompt.estimate;
+    served.first_token = share.passes_in_tpot * tokens.first + share.in_tpot * prompt.estimate;
+    served.last_token = share.passes_in_tpot * tokens.last + share.in_tpot * prompt.estimate;
   } else {
     prompt.simulate = run->prompts;
     token.simulate = run->tokens.mean();
@@ -407,7 +425,7 @@ void put_times(StepResult& result, const StepInputs& in, const Priced& p, const 
     add_breakdown(*pass, plan->stages[stage]);
   }
   put_phase(served.prefill, share.in_ttft, share.tokens_in_ttft, token);
-  put_phase(served.decode, 1, share.in_tpot, prompt);
+  put_phase(served.decode, share.passes_in_tpot, share.in_tpot, prompt);
   if (!run && in.serving->is_continuous()) served.first_token = served.last_token = served.decode.estimate;
   result.breakdown = sum_of(served.prefill.breakdown, served.decode.breakdown, in.serving->output_tokens - 1);
   add_layer(served.prefill, p.prompts, stage, prompt_pass(in));
@@ -421,7 +439,7 @@ StepInputs prompt_pass(const StepInputs& in) {
   return pass_of(in, in.serving->is_continuous() ? 1 : s.batch / s.micro_batches, s.mean_prompt_tokens(), 0);
 }
 StepInputs token_pass(const StepInputs& in, int context) {
-  return pass_of(in, in.serving->batch / in.serving->micro_batches, 1, context);
+  return pass_of(in, in.serving->batch / in.serving->micro_batches, in.serving->verified_tokens(), context);
 }
 
 Seconds prompts_time(const ServingTimes& t) {

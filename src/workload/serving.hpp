@@ -18,7 +18,7 @@
 //                w T (2h + max((a + 2k) d, g f, K g f_e + h)/t), g = 2 gated or 1
 //   buffers      a message received and one sent; logits w b V
 // All sequences of a batch have prompts and answers of one length and come at once; replicas serve a batch each. Left
-// out: chunks of prompts beside tokens, speculative tokens, the host's scheduling, tables of pages of the cache.
+// out: chunks of prompts beside tokens, the host's scheduling, tables of pages of the cache.
 //
 // Continuous batching (Yu et al. 2022, Orca: scheduling by iteration) has C requests of a replica in flight. One that
 // has its last token makes place for the next, whose prompt passes before the next iteration, alone, in P; then an
@@ -29,6 +29,9 @@
 //   TTFT = (1 + (C - 1)/(2K)) P          of the (C - 1)/K others that enter at its own turn half come before it
 //   TPOT = D + ((C - 1)(1 - 1/(2K))/K) P the prompts of all the others fall between its tokens
 //   TTFT + K TPOT = C P + K D            work is conserved: replicas give C n tokens in that (Little's law)
+// With speculative decoding (drafts.hpp) a pass of 1 + k tokens of each sequence takes D and brings E of them on the
+// mean: of a batch that comes at once TPOT is D/E; requests in flight are in K = (n - 1)/E iterations, and
+//   TPOT = D/E + ((C - 1)(1 - 1/(2K))/(n - 1)) P        TTFT + (n - 1) TPOT = C P + K D
 // The cache is that of requests in the middle of their answers. Left out besides: requests that wait for memory,
 // several prompts in a pass, prompts and tokens in one pass (an iteration that reads its weights once for both), stages
 // of a pipeline.
@@ -44,7 +47,8 @@
 
 namespace collcast::workload {
 
-/// What passes the model at once: the prompts of a micro-batch, or a token of each of its sequences behind `context`.
+/// What passes the model at once: the prompts of a micro-batch, or a token of each of its sequences behind `context`,
+/// with speculative decoding those that are verified.
 StepInputs prompt_pass(const StepInputs&);
 StepInputs token_pass(const StepInputs&, int context);
 

@@ -21,7 +21,7 @@ PassMemoryTerms terms_of_pass(const StepInputs& in, const StepInputs& pass, cons
   const double widths = in.model.gated_mlp ? 2 : 1;
   PassMemoryTerms out;
   out.rows = share.tokens;
-  out.sequences = pass.batch.micro_batch;
+  out.logit_rows = pass.batch.micro_batch;
   out.element_bytes = KernelTimer(pass).precision().activation;
   out.hidden = share.hidden;
   const SharedKeyCore shared(pass);
@@ -37,6 +37,7 @@ PassMemoryTerms terms_of_pass(const StepInputs& in, const StepInputs& pass, cons
     out.expert_width = share.expert_row + widths * share.expert;
   }
   if (has_head(in, stage)) out.vocab = in.model.vocab;
+  if (has_head(in, stage) && in.model.mtp_layers > 0) out.mtp = 2 * share.hidden;
   if (in.layout.pp > 1) out.messages = Volume(2 * tp_bytes(pass));
   return out;
 }
@@ -116,7 +117,7 @@ ServingMemoryTerms serving_memory_terms(const StepInputs& in, int stage) {
   out.indexer_bytes = indexer_cache_bytes(in.model);
   out.sequences = in.serving->batch;
   out.kept_tokens = in.serving->kept_tokens();
-  out.window_tokens = std::min<double>(out.kept_tokens, in.model.window.tokens);
+  out.window_tokens = std::min<double>(out.kept_tokens, in.model.window.tokens + in.serving->verified_tokens() - 1);
   const std::vector<StageLayer> layers = layers_of_stage(in, stage);
   for (const StageLayer& layer : layers) {
     if (!layer_shape(in.model, layer.number).has_mixer()) continue;
@@ -140,6 +141,7 @@ ServingMemoryTerms serving_memory_terms(const StepInputs& in, int stage) {
     out.prompts.rows *= in_a_pass / in.serving->mean_prompt_tokens();
   }
   out.tokens = terms_of_pass(in, tokens, out.parameters, stage);
+  out.tokens.logit_rows *= in.serving->verified_tokens();
   return out;
 }
 

@@ -61,7 +61,9 @@ struct Asked {
   Json inputs;
   bool continuous() const { return inputs["inference"]["batching"] == "continuous"; }
   bool load() const { return inputs["inference"].contains("load"); }
+  bool drafts() const { return inputs["inference"].contains("speculative"); }
   std::string prompts() const { return continuous() ? "prompt" : "prompts"; }
+  std::string token() const { return drafts() ? "pass of tokens" : "token"; }
   double number(const char* section, const char* key) const { return inputs[section][key]; }
 };
 
@@ -72,8 +74,8 @@ double prompts_of(const Terms& t, const Asked& asked) {
 }
 
 /// And of a token, mean over all of them.
-double token_of(const Terms& t) {
-  const std::string section = "closed form of a token";
+double token_of(const Terms& t, const Asked& asked) {
+  const std::string section = "closed form of a " + asked.token();
   const double round = t.at(section, "sum(F)") + t.or_zero(section, "sum(C)") + t.or_zero(section, "B") +
                        t.or_zero(section, "longer contexts");
   const double slowest =
@@ -118,21 +120,24 @@ double of_dimension(const Json& phase, const char* dimension) {
 
 void check_times(const Terms& t, const Asked& asked, const Json& step) {
   const double closed_prompts = t.at("closed form of the " + asked.prompts(), "closed form");
-  const double closed_token = t.at("closed form of a token", "closed form");
+  const double closed_token = t.at("closed form of a " + asked.token(), "closed form");
   CHECK(prompts_of(t, asked) == Approx(closed_prompts).epsilon(nine_digits));
-  CHECK(token_of(t) == Approx(closed_token).epsilon(nine_digits));
+  CHECK(token_of(t, asked) == Approx(closed_token).epsilon(nine_digits));
 
   const std::string prompts = asked.continuous() ? "a prompt" : "the prompts";
-  const double p = t.at(prompts, asked.prompts()), d = t.at("a token", "token");
+  const std::string tokens = "a " + asked.token(), pass = asked.drafts() ? "pass" : "token";
+  const double p = t.at(prompts, asked.prompts()), d = t.at(tokens, pass);
   const double batch = asked.number("inference", "batch"), output = asked.number("inference", "output_tokens");
-  const double rounds = output - 1, before = (batch - 1) / (2 * rounds);
+  const double per_pass = asked.drafts() ? t.at("TPOT", "E") : 1;
+  const double before = (batch - 1) / (2 * (output - 1) / per_pass);
   const bool load = asked.load();
+  const double passes = load && asked.drafts() ? t.at("TPOT", "passes between two tokens") : 1 / per_pass;
   const double in_ttft = load ? t.at("TTFT", "prompts waited for") : asked.continuous() ? 1 + before : 1;
-  const double tokens_in_ttft = load ? t.at("TTFT", "tokens waited for") : 0;
+  const double tokens_in_ttft = load ? t.at("TTFT", asked.drafts() ? "passes waited for" : "tokens waited for") : 0;
   const double in_tpot = load                 ? t.at("TPOT", "prompts between two tokens")
-                         : asked.continuous() ? (batch - 1 - before) / rounds
+                         : asked.continuous() ? (batch - 1 - before) / (output - 1)
                                               : 0;
-  const double ttft = in_ttft * p + tokens_in_ttft * d, tpot = d + in_tpot * p;
+  const double ttft = in_ttft * p + tokens_in_ttft * d, tpot = passes * d + in_tpot * p;
   for (const auto& [name, value] : {std::pair("TTFT", ttft), std::pair("TPOT", tpot)})
     CHECK(t.at(name, name) == Approx(value).epsilon(nine_digits));
   CHECK(ttft == Approx(step["ttft_s"].get<double>()).epsilon(nine_digits));
@@ -140,14 +145,16 @@ void check_times(const Terms& t, const Asked& asked, const Json& step) {
   const Json &prefill = step["inference"]["prefill"], &decode = step["inference"]["decode"];
   CHECK(in_ttft * closed_prompts + tokens_in_ttft * closed_token ==
         Approx(prefill["estimate_s"].get<double>()).epsilon(nine_digits));
-  CHECK(closed_token + in_tpot * closed_prompts == Approx(decode["estimate_s"].get<double>()).epsilon(nine_digits));
+  CHECK(passes * closed_token + in_tpot * closed_prompts ==
+        Approx(decode["estimate_s"].get<double>()).epsilon(nine_digits));
 
   const double m = step["micro_batches"];
   check_parts(t, prompts,
               "stage " + std::to_string(step["breakdown_stage"].get<int>()) +
                   (asked.continuous() ? ", one prompt" : ", prompts"),
               asked.prompts(), m);
-  check_parts(t, "a token", "stage " + std::to_string(step["breakdown_stage"].get<int>()) + ", a token", "token", m);
+  check_parts(t, tokens, "stage " + std::to_string(step["breakdown_stage"].get<int>()) + ", " + tokens, pass, m);
+  if (asked.drafts()) CHECK(d == Approx(decode["pass_s"].get<double>()).epsilon(nine_digits));
 
   // Shares are the step's own breakdown.
   for (const auto& [name, phase, whole] : {std::tuple("TTFT", &prefill, ttft), {"TPOT", &decode, tpot}}) {
@@ -165,14 +172,14 @@ void check_times(const Terms& t, const Asked& asked, const Json& step) {
 
   // Kernels and collectives are the step's.
   for (const auto& [begin, phase] :
-       {std::pair(asked.continuous() ? "one prompt" : "prompts", &prefill), std::pair("a token", &decode)}) {
+       {std::pair(asked.continuous() ? "one prompt" : "prompts", &prefill), std::pair(tokens.c_str(), &decode)}) {
     const std::string section = std::string("kernels of one layer, ") + begin;
     CHECK(t.at(section, "kernels") == Approx(kernels_of(*phase)).epsilon(nine_digits));
     CHECK(t.at(section, "kernels") + t.at(section, "TP and EP") == Approx(t.at(section, "layer")).epsilon(nine_digits));
     CHECK(t.at(section, "layer") == Approx(phase->at("layer_s").get<double>()).epsilon(nine_digits));
   }
   CHECK(t.or_zero(prompts, "TP exposed") == Approx(of_dimension(prefill, "tp")).epsilon(nine_digits).margin(1e-12));
-  CHECK(t.or_zero("a token", "TP exposed") == Approx(of_dimension(decode, "tp")).epsilon(nine_digits).margin(1e-12));
+  CHECK(t.or_zero(tokens, "TP exposed") == Approx(of_dimension(decode, "tp")).epsilon(nine_digits).margin(1e-12));
 
   const double whole = ttft + (output - 1) * tpot, dp = asked.number("layout", "dp");
   CHECK(t.at("rates", "from prompts to last tokens") == Approx(whole).epsilon(nine_digits));
@@ -264,7 +271,7 @@ TEST_CASE("and of servers at random") {
   const auto pick = [&](std::initializer_list<const char*> of) {
     return std::string(*(of.begin() + random() % of.size()));
   };
-  int experts = 0, windows = 0, continuous = 0, loads = 0, queues = 0;
+  int experts = 0, windows = 0, continuous = 0, loads = 0, queues = 0, drafts = 0;
   for (int i = 0; i < 60; ++i) {
     std::string step = "llama3-70b-inference-8xh100 --set model.config=models/llama3-8b/config.json";
     const auto set = [&](const std::string& path, const std::string& value) { step += " --set " + path + "=" + value; };
@@ -303,15 +310,27 @@ TEST_CASE("and of servers at random") {
       set("layout.order", "tp-cp-ep-dp-pp");
       ++experts;
     }
+    if (random() % 3 == 0) {
+      set("inference.speculative.method", pick({"mtp", "mtp", "ngram"}));
+      set("inference.speculative.num_speculative_tokens", pick({"1", "3", "4"}));
+      if (random() % 2 == 0)
+        set("inference.speculative.acceptance_rate", pick({"0", "0.7", "1"}));
+      else
+        set("inference.speculative.acceptance_length", pick({"1", "1.5", "2"}));
+      ++drafts;
+    }
     step += " --method " + pick({"estimate", "both"});
     check_server(step);
-    queues += Terms(document_of("explain step " + step)).find("closed form of a token", "tokens that queue") ? 1 : 0;
+    const Terms terms(document_of("explain step " + step));
+    for (const char* section : {"closed form of a token", "closed form of a pass of tokens"})
+      queues += terms.find(section, "tokens that queue") ? 1 : 0;
   }
   CHECK(experts > 5);
   CHECK(windows > 5);
   CHECK(continuous > 5);
   CHECK(loads > 3);
   CHECK(queues > 5);
+  CHECK(drafts > 10);
 }
 
 TEST_CASE("and of servers whose attention chooses its keys, at random") {

@@ -132,7 +132,8 @@ bool default_conflicts(const std::string& path) {
 bool is_alternative(const std::string& path) {
   return path == "model.config" || path == "tasks" || path == "inference" || path == "faults.0.gpu" ||
          path == "faults.0.jitter" || path == "faults.1.link" || path == "faults.1.jitter" || path == "faults.2.node" ||
-         path == "faults.2.jitter";
+         path == "faults.2.jitter" || path == "inference.speculative.acceptance_length" ||
+         path == "inference.speculative.acceptance_rate";
 }
 
 }  // namespace

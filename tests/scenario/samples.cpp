@@ -228,6 +228,7 @@ inference:
   kv_window: false
   expert_imbalance: 1.2
   batching: static
+  speculative: {method: ngram, num_speculative_tokens: 4, acceptance_length: 1.5}
 search:
   tp: [1, 2, 4]
   pp: [1, 2]
@@ -256,6 +257,7 @@ inference:
   output_tokens: 16
   batching: continuous
   load: {concurrency: 12, requests: 100, range_ratio: 0.8, max_batched_tokens: 1024, recv_interval: 10, seed: 3}
+  speculative: {method: mtp, num_speculative_tokens: 3, acceptance_rate: 0.7}
 gates:
   ttft_s: {max: 1s, p50: {max: 1s}, p90: {max: 2s}, p99: {max: 3s}, longest: {max: 4s}}
   tpot_s: {p50: {max: 1s}, p90: {max: 1s}, p99: {max: 1s}, longest: {max: 1s}}

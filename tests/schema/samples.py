@@ -102,7 +102,8 @@ SCENARIOS["loaded"] = {
     "name": "loaded", "layout": {"tp": 2, "dp": 2},
     "inference": {"batch": 8, "prompt_tokens": 512, "output_tokens": 16, "batching": "continuous",
                   "load": {"concurrency": 12, "requests": 100, "range_ratio": 0.8, "max_batched_tokens": 1024,
-                           "recv_interval": 10, "seed": 3}},
+                           "recv_interval": 10, "seed": 3},
+                  "speculative": {"method": "mtp", "num_speculative_tokens": 3, "acceptance_length": 2.5}},
     "gates": {figure: {"max": "1s", **{statistic: {"max": "2s"} for statistic in ("p50", "p90", "p99", "longest")}}
               for figure in ("ttft_s", "tpot_s")},
 }

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <optional>
@@ -15,6 +16,7 @@
 #include "collcast/base/quantity.hpp"
 #include "collcast/topology/spec.hpp"
 #include "collcast/workload/measured_gemms.hpp"
+#include "collcast/workload/speculation.hpp"
 
 namespace collcast {
 
@@ -362,6 +364,7 @@ struct Serving {
   bool cut_by_stages = false;  ///< nobody said how many micro-batches: cut() has them, of another layout or batch too
   std::optional<RequestLoad> load = {};  ///< of continuous batching; nothing: requests that have long been coming
   double state_bytes = 4;                ///< of an element of the kept states of linear attention
+  std::optional<Speculation> speculation = {};  ///< nothing: a pass brings each sequence a token
   /// One for every stage, where the batch can be cut so and nobody said otherwise.
   void cut(const ParallelLayout& layout) {
     if (cut_by_stages) micro_batches = batch % layout.pp == 0 && !is_continuous() ? layout.pp : 1;
@@ -373,12 +376,25 @@ struct Serving {
   /// Of prompts and answers, mean: what a pass is priced with.
   int mean_prompt_tokens() const { return load ? mean_of(prompt_tokens, 1) : prompt_tokens; }
   int mean_output_tokens() const { return load ? mean_of(output_tokens, 2) : output_tokens; }
+  /// Tokens of a sequence in a pass of tokens, and how many it brings on the mean: no more than an answer has behind
+  /// its first.
+  int verified_tokens() const { return speculation ? 1 + speculation->tokens : 1; }
+  double tokens_per_pass() const {
+    return speculation ? std::min(speculation->tokens_per_pass(), mean_output_tokens() - 1.0) : 1;
+  }
+  /// Passes of tokens that an answer takes, on the mean; and of one, whole ones.
+  double passes(int tokens) const { return (tokens - 1) / tokens_per_pass(); }
+  std::int64_t whole_passes(int tokens) const {
+    constexpr double rounding = 1e-9;
+    return static_cast<std::int64_t>(std::ceil(passes(tokens) - rounding));
+  }
   /// Requests come and go on their own, so that they are anywhere in their answers: not where a run begins with all.
   bool is_steady() const { return is_continuous() && !load; }
   /// Tokens of a sequence whose keys and values are kept: in the end, as the last one is no more attended to; of
-  /// requests that are anywhere in their answers the mean.
+  /// requests that are anywhere in their answers the mean. With those that are drafted.
   double kept_tokens() const {
-    return is_steady() ? prompt_tokens + output_tokens / 2.0 : prompt_tokens + output_tokens - 1.0;
+    const double drafted = verified_tokens() - 1;
+    return drafted + (is_steady() ? prompt_tokens + output_tokens / 2.0 : prompt_tokens + output_tokens - 1.0);
   }
 
  private:

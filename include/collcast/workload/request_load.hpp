@@ -10,6 +10,9 @@
 // Servers may look for new requests behind every `recv_interval`-th pass of tokens alone only, and behind every pass
 // with prompts (SGLang's --scheduler-recv-interval; srt/managers/scheduler_recv_skipper.py): until then a request waits
 // unseen. A server with nothing to do looks at once.
+//
+// With speculative decoding a pass has 1 + k tokens of each request in it and brings as many as on the mean, so that an
+// answer of n tokens is over behind (n - 1)/E of them, rounded up.
 #pragma once
 
 #include <array>

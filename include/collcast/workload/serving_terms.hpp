@@ -19,7 +19,8 @@ struct Serving;
 struct PromptShares {
   double in_ttft = 1;         ///< until its first token
   double in_tpot = 0;         ///< between one of its tokens and the next
-  double tokens_in_ttft = 0;  ///< how many times a token of all it waits until its first one
+  double tokens_in_ttft = 0;  ///< how many passes of tokens of all it waits until its first one
+  double passes_in_tpot = 1;  ///< and between one of its tokens and the next
 };
 PromptShares prompt_shares(const Serving&);
 
@@ -31,15 +32,18 @@ struct ServingTimes {
   int micro_batches = 1;
 };
 
-/// By how much a layer takes longer than with the shortest context: with all keys, and with those of a window.
+/// By how much a layer takes longer than with the shortest context: with all keys, and with those of a window; and that
+/// of a draft with one token of each sequence.
 struct LongerContext {
-  Seconds full{}, windowed{};
-  bool any() const { return full != Seconds{} || windowed != Seconds{}; }
+  Seconds full{}, windowed{}, draft{};
+  bool any() const { return full != Seconds{} || windowed != Seconds{} || draft != Seconds{}; }
 };
-/// Layers of a stage by the keys that their queries meet.
+/// Layers of a stage by the keys that their queries meet, and drafts.
 struct ContextLayers {
-  int full = 0, windowed = 0;
-  Seconds of(const LongerContext& longer) const { return full * longer.full + windowed * longer.windowed; }
+  int full = 0, windowed = 0, drafts = 0;
+  Seconds of(const LongerContext& longer) const {
+    return full * longer.full + windowed * longer.windowed + drafts * longer.draft;
+  }
 };
 
 /// The tokens behind the first, by closed form.
@@ -73,16 +77,18 @@ struct SimulatedTokens {
 
 /// What a rank holds while a pass is in its stage.
 struct PassMemoryTerms {
-  double rows = 0, sequences = 0;            ///< tokens of a micro-batch, and sequences
+  double rows = 0, logit_rows = 0;           ///< tokens of a micro-batch, and those that have logits
   double element_bytes = 0;                  ///< of an activation
   double hidden = 0;                         ///< elements of a row
   double attention = 0, mlp = 0;             ///< of a row's queries, keys and values, and of its MLP's width
+  double mtp = 0;                            ///< of what a module of multi-token prediction joins
   double expert_rows = 0, expert_width = 0;  ///< rows that experts of the rank take, and elements of one
-  double vocab = 0;                          ///< of a sequence's logits; 0: the stage has no head
+  double vocab = 0;                          ///< of a token's logits; 0: the stage has no head
   Volume messages{};                         ///< one that comes and one that goes
-  double widest() const { return std::max(std::max(attention, mlp) * rows, expert_width * expert_rows); }
+  double of_a_row() const { return std::max({attention, mlp, mtp}); }
+  double widest() const { return std::max(of_a_row() * rows, expert_width * expert_rows); }
   Volume activations() const { return Volume(element_bytes * (2 * rows * hidden + widest())); }
-  Volume logits() const { return Volume(element_bytes * sequences * vocab); }
+  Volume logits() const { return Volume(element_bytes * logit_rows * vocab); }
   Volume buffers() const { return messages + logits(); }
 };
 
@@ -100,10 +106,7 @@ struct ServingMemoryTerms {
   double state = 0, state_bytes = 0;            ///< of a sequence in each: elements of the states, and bytes of one
   double inputs = 0, input_bytes = 0;           ///< the last inputs of the convolution likewise
   PassMemoryTerms prompts, tokens;
-  double weights() const {
-    return matrix_bytes * parameters.of_layers() +
-           end_bytes * (parameters.embedding + parameters.positions + parameters.output + parameters.final_norm);
-  }
+  double weights() const { return matrix_bytes * parameters.of_layers() + end_bytes * parameters.ends(); }
   double keys_and_values() const {
     return (kept_bytes * kept_elements + indexer_bytes) * sequences *
            (full_layers * kept_tokens + windowed_layers * window_tokens);
