@@ -164,8 +164,9 @@ double nvls_speed(const System& system, std::span<const double> list, int heads)
   return largest(list, system.nvlink_speed / (heads + 1));
 }
 
+/// NCCL sets NVLS up for three GPUs of a node and more [src/transport/nvls.cc, ncclNvlsInit].
 bool has_nvls(const System& system, const std::vector<int>& gpus) {
-  return system.nvswitch && system.compute_capability >= 90 && gpus.size() > 1;
+  return system.nvswitch && system.compute_capability >= 90 && gpus.size() > 2;
 }
 
 Graph nvls_graph(const std::vector<int>& gpus, double inside, double between, PathType network) {

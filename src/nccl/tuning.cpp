@@ -78,7 +78,7 @@ std::string refusal(const Communicator& c, CollectiveKind kind, Algorithm a, Pro
     return fmt::format("{} has Simple only", to_string(a));
   if (is_nvls(a)) {
     if (!c.environment.nvls) return "switched off by NCCL_NVLS_ENABLE";
-    if (!c.nvls) return "needs Hopper or newer on an NVSwitch, and two GPUs on the node";
+    if (!c.nvls) return "needs Hopper or newer on an NVSwitch, and three GPUs on the node";
   }
   if (is_collnet(a) || is_nvls_over_network(c, a))
     if (std::string why = collnet_refusal(c, kind, a); !why.empty()) return why;

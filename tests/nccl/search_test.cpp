@@ -215,3 +215,18 @@ TEST_CASE("peer access switched off leaves PCIe and the host") {
   CHECK_FALSE(c.nvls);
   CHECK(c.ring.type_inside == nccl::PathType::sys);
 }
+
+TEST_CASE("NVLS is of three GPUs on a node and more") {
+  for (const char* machine : {"dgx-h100", "dgx-b200"})
+    for (const int nodes : {1, 2}) {
+      CHECK_FALSE(test::communicator(machine, nodes, 2).nvls);
+      CHECK(test::communicator(machine, nodes, 3).nvls);
+    }
+}
+
+TEST_CASE("links that are there and too slow for the search are no missing links") {
+  const Fabric slow = test::built("pcie-a100", 1, {"node.links.0.bandwidth=2GB/s"});
+  const auto none = nccl::connect(slow, Group::strided(Rank(0), 1, 2));
+  REQUIRE_FALSE(none.ok());
+  CHECK(none.errors().front().message.find("are slower than what NCCL's search tries") != std::string::npos);
+}

@@ -166,7 +166,7 @@ TEST_CASE("what is not available says why") {
     return one.reason;
   };
   CHECK(why(a100, reduce_all, Algorithm::nvls_tree, Protocol::simple) ==
-        "needs Hopper or newer on an NVSwitch, and two GPUs on the node");
+        "needs Hopper or newer on an NVSwitch, and three GPUs on the node");
   CHECK(why(a100, reduce_all, Algorithm::pat, Protocol::simple) == "pat does no all_reduce");
   CHECK(why(a100, CollectiveKind::broadcast, Algorithm::tree, Protocol::ll) == "tree does no broadcast");
   CHECK(why(a100, CollectiveKind::all_gather, Algorithm::pat, Protocol::simple) == "needs one rank per node");
@@ -249,7 +249,7 @@ TEST_CASE("a choice that cannot be run is refused, with what could be") {
   const Communicator tree = test::communicator("dgx-a100", 1, 0, test::environment({{"NCCL_ALGO", "NVLS"}}));
   CHECK(refusal(tree, reduce_all) ==
         "NCCL_ALGO and NCCL_PROTO leave nothing that can be run for all_reduce of 8 ranks on 1 node: needs Hopper or "
-        "newer on an NVSwitch, and two GPUs on the node");
+        "newer on an NVSwitch, and three GPUs on the node");
   const Communicator plain = test::communicator("dgx-a100", 1);
   CHECK(refusal(plain, CollectiveKind::broadcast, Algorithm::tree) ==
         "tree cannot be run for broadcast of 8 ranks on 1 node: tree does no broadcast");
