@@ -168,9 +168,13 @@ Result<Program> tree_program(const Question& q) {
     const double each = channels_of_a_nic(q.c, q.plan) * cut.chunk, lines = through_network(l, cut.chunk);
     rates.nic = most / q.c.nics;
     if (const double posts = each / message_gap(q.c, q.plan); posts < rates.nic) {
-      // Messages wait for each other's posts; the way of one is no longer for it, but for once.
-      rates.beyond -= (each / posts - each / rates.nic) * (1 - 1.0 / (2 * tree_levels(q.c.nodes)));
-      rates.nic = posts;
+      // Messages wait for each other's posts; the way of one is no longer for it, but for once. The single chunk of one
+      // channel waits for none, and takes no longer than its way has room for.
+      const double of_way = 1 - 1.0 / (2 * tree_levels(q.c.nodes));
+      const double room = std::max(0.0, rates.beyond) / of_way, longer = each / posts - each / rates.nic;
+      const double taken = cut.count > 1 || q.plan.channels > 1 ? longer : std::min(longer, room);
+      rates.nic = each / (each / rates.nic + taken);
+      rates.beyond -= taken * of_way;
     }
     // A head's operation down the tree writes to all below it at once; a proxy looks through each one's lines.
     rates.between = std::min(tree_threads(q.plan.protocol) * l.channel, cut.chunk / lines);
