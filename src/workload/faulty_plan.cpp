@@ -147,7 +147,7 @@ class PeriodMaker {
 
   /// As add_transfers tells it: of the boundary behind the stage, of the last stage's before it, and of the way round.
   void slow_message(CollectiveCost& cost, std::size_t stage) const {
-    if (prices_.slowest_message.empty()) return;
+    if (prices_.slowest_message.empty() || cost.request.kind != CollectiveKind::sendrecv) return;
     const bool round = cost.name != prices_.slowest_message.front().name;
     const std::size_t boundary =
         round ? prices_.slowest_message.size() - 1 : std::min(stage, all_.plan.stages.size() - 2);

@@ -322,7 +322,7 @@ Result<Seconds> message_gather(const StepInputs& in, const Fabric& fabric, const
   return time(message_gather_request(in, fabric, stage, of));
 }
 
-/// The messages of each stage to and from its neighbours.
+/// The messages of each stage to and from its neighbours, and what it does with those that it receives.
 Diagnostics add_transfers(StepPlan& plan, const StepInputs& in, const Fabric& fabric, const CollectiveTime& time) {
   const std::size_t stages = plan.stages.size();
   std::vector<CollectiveCost> boundaries;
@@ -340,12 +340,20 @@ Diagnostics add_transfers(StepPlan& plan, const StepInputs& in, const Fabric& fa
     const bool at_end = i == 0 || i + 1 == stages;
     const bool one_way = at_end || in.serving;
     cost.count = std::int64_t{one_way ? 1 : 2} * plan.micro_batches * plan.chunks;
+    std::int64_t received = in.serving && i == 0 ? 0 : cost.count;
     plan.stages[i].collectives.push_back(std::move(cost));
-    if (!at_end || !plan.goes_round()) continue;
-    CollectiveCost round = boundaries.back();
-    round.name = "pp sendrecv round";
-    round.count = std::int64_t{plan.micro_batches} * (plan.chunks - 1);
-    plan.stages[i].collectives.push_back(std::move(round));
+    if (at_end && plan.goes_round()) {
+      CollectiveCost round = boundaries.back();
+      round.name = "pp sendrecv round";
+      round.count = std::int64_t{plan.micro_batches} * (plan.chunks - 1);
+      received += round.count;
+      plan.stages[i].collectives.push_back(std::move(round));
+    }
+    if (!gathers_messages(in) || received == 0) continue;
+    const CollectiveRequest request = message_gather_request(in, fabric, static_cast<int>(i));
+    const Result<Seconds> gather = time(request);
+    if (!gather) return gather.errors();
+    plan.stages[i].collectives.push_back({Dimension::pp, "pp all_gather", request, {}, *gather, received});
   }
   return {};
 }

@@ -97,6 +97,28 @@ TEST_CASE("a stage at an end sends each micro-batch once, one in between twice")
   }
 }
 
+TEST_CASE("what a stage receives is gathered by its TP ranks, unless they split it anyway") {
+  for (const bool split : {false, true}) {
+    StepInputs in = inputs(small_model(), layout(2, 4, 1), 1024, 6);
+    in.layout.sequence_parallel = split;
+    const StepPlan plan = planned_on(in, cluster(1));
+    for (const auto& [stage, count] : {std::pair{0, 6}, std::pair{1, 12}, std::pair{2, 12}, std::pair{3, 6}}) {
+      std::int64_t gathers = 0;
+      Seconds messages{};
+      for (const CollectiveCost& c : plan.stages[static_cast<std::size_t>(stage)].collectives) {
+        if (c.dimension == Dimension::pp) messages += static_cast<double>(c.count) * c.time;
+        if (c.name != "pp all_gather") continue;
+        gathers += c.count;
+        CHECK(c.request.size == Bytes(4 << 20));
+        CHECK(c.request.group.size() == 2);
+      }
+      CHECK(gathers == (split ? 0 : count));
+      // As many as go: all that the stage's messages take.
+      CHECK(messages.count() == Approx(count * plan.transfer[0].count()));
+    }
+  }
+}
+
 TEST_CASE("gradient buckets cover the parameters, full ones first, in the order of the backward pass") {
   const Fabric fabric = cluster(2);
   StepInputs in = inputs(small_model(), layout(4, 1, 4), 1024, 2);

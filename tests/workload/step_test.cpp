@@ -257,7 +257,7 @@ TEST_CASE("an algorithm asked for is for collectives; messages between stages go
   const Result<StepResult> r = forecast_step(small_step(4, 2, 2), four_nodes(), policy, Method::both);
   REQUIRE(r.ok());
   for (const CollectiveCost& c : r->collectives)
-    CHECK(c.algorithm == (c.dimension == Dimension::pp ? "direct" : "ring"));
+    CHECK(c.algorithm == (c.request.kind == CollectiveKind::sendrecv ? "direct" : "ring"));
 }
 
 TEST_CASE("TP across nodes is warned about, with the size that stays inside") {
