@@ -42,6 +42,8 @@ Communicators communicators(const ParallelLayout& l, int gpus_per_node) {
     add(stages_apart * l.pp);
   else if (l.dp > 1)
     add(replicas_apart * l.dp);
+  // Of HSDP the shards, and above the copies of each.
+  if (l.dp_shard > 1 && l.dp_shard < l.dp) add(replicas_apart * l.dp_shard);
   // Stages, those of both ends, and each replica of the model.
   if (l.pp > 1) add(stages_apart * l.pp, l.tp > 1 && !tp_last ? 3 : 2);
   if (l.pp > 1 && l.tp > 1 && tp_last) add(l.world());

@@ -50,6 +50,14 @@ TEST_CASE("a rank has a communicator of each group that it talks in, and the pip
   far.order = RankOrder::dp_pp_tp;
   CHECK(of(far, 8).within == 3);
   CHECK(of(far, 8).across == 3);
+  // HSDP: all ranks, the copies of a shard, and the shards within a node.
+  ParallelLayout sharded = layout(1, 1, 64);
+  CHECK(of(sharded, 8).across == 2);
+  sharded.dp_shard = 8;
+  CHECK(of(sharded, 8).across == 2);
+  CHECK(of(sharded, 8).within == 1);
+  sharded.dp_shard = 64;
+  CHECK(of(sharded, 8).within == 0);
   // A node that is a rack.
   CHECK(of(layout(8, 4, 2), 64).within == 6);
 }
