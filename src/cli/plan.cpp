@@ -208,7 +208,11 @@ PlanVariant variant_of(const std::string& name, const Question& q, const PlanRes
 
 Result<Why> answer(const WhyQuestion& question, const Question& q, const PlanResult& result) {
   if (result.ranked.empty())
-    return Diagnostic{command_line, "--why: no layout fits, so there is no best one to compare with",
+    return Diagnostic{command_line,
+                      result.all_seen
+                          ? "--why: no layout fits, so there is no best one to compare with"
+                          : "--why: the search was stopped before any layout that fits, so there is no best one to "
+                            "compare with",
                       "the reasons are in the plan without --why"};
   const int* rank = std::get_if<int>(&question);
   if (rank != nullptr && *rank > std::ssize(result.ranked))

@@ -263,18 +263,18 @@ std::vector<std::string> keep_to_settings(const Scenario& scenario, const SpaceA
                                 sequences));
     }
   }
-  // Where the machine was set too, the degrees only follow it.
+  // Where the machine was set too, DP only follows it.
   const bool resized = std::ranges::any_of(scenario.settings, [](const std::string& path) {
     return path == "nodes" || path == "ranks" || path == "topology";
   });
   const auto note = [&](const char* path, const std::string& option, const std::vector<int>& values) {
-    if (!resized && is_free(path, option) && values.size() != 1)
+    if (is_free(path, option) && values.size() != 1)
       out.push_back(fmt::format("{} was set and is searched all the same: --{} keeps to one", path, path + 7));
   };
   note("layout.tp", args.tp, space.tp);
   note("layout.pp", args.pp, space.pp);
   note("layout.cp", args.cp, space.cp);
-  note("layout.dp", args.dp, space.dp);
+  if (!resized) note("layout.dp", args.dp, space.dp);
   if (step.model.experts.count > 0) note("layout.ep", args.ep, space.ep);
   return out;
 }

@@ -6,7 +6,10 @@
 #include <array>
 #include <cmath>
 #include <functional>
+#include <map>
 #include <set>
+#include <string>
+#include <utility>
 
 #include "collcast/base/units.hpp"
 #include "collcast/workload/groups.hpp"
@@ -17,13 +20,37 @@ namespace {
 
 using Collectives = std::vector<CollectiveCost>;
 
-/// The collective of a dimension ("tp", "dp") that a rank spends most time in; nullptr without one.
-const CollectiveCost* main_collective(const Collectives& of, std::string_view dimension) {
+Seconds total(const CollectiveCost& c) { return c.time * static_cast<double>(c.count); }
+
+/// The collective of a dimension that a rank spends most time in, of those so named, or of all; nullptr without one.
+const CollectiveCost* main_collective(const Collectives& of, Dimension dimension, const std::string& named = {}) {
   const CollectiveCost* most = nullptr;
-  const auto total = [](const CollectiveCost& c) { return c.time * static_cast<double>(c.count); };
   for (const CollectiveCost& c : of)
-    if (c.name.starts_with(dimension) && (most == nullptr || total(c) > total(*most))) most = &c;
+    if (c.dimension == dimension && (named.empty() || c.name == named))
+      if (most == nullptr || total(c) > total(*most)) most = &c;
   return most;
+}
+
+/// Of both layouts the collective of a dimension in whose time they differ most; of one that has no such the largest.
+std::pair<const CollectiveCost*, const CollectiveCost*> main_collectives(const Collectives& own,
+                                                                         const Collectives& best, Dimension dimension) {
+  std::map<std::string, Seconds> differences;
+  for (const CollectiveCost& c : own)
+    if (c.dimension == dimension) differences[c.name] += total(c);
+  for (const CollectiveCost& c : best)
+    if (c.dimension == dimension) differences[c.name] -= total(c);
+  std::string name;
+  Seconds most{};
+  for (const auto& [each, difference] : differences)
+    if (Seconds size(std::abs(difference.count())); size > most) {
+      most = size;
+      name = each;
+    }
+  const auto of = [&](const Collectives& all) {
+    const CollectiveCost* named = main_collective(all, dimension, name);
+    return named != nullptr ? named : main_collective(all, dimension);
+  };
+  return {of(own), of(best)};
 }
 
 /// Slowest link between neighbours of a group.
@@ -45,17 +72,17 @@ std::string place(const Fabric& fabric, const Group& group) {
 }
 
 /// "TP group of 16 crosses 2 nodes: its all_reduce of 48 MiB runs at 25 GB/s ..."; `per`: "step", what is counted in.
-std::string group_sentence(const Fabric& fabric, const char* name, const char* dimension, const Collectives& own,
+std::string group_sentence(const Fabric& fabric, const char* name, Dimension dimension, const Collectives& own,
                            const Collectives& best, const char* per = "step") {
-  const CollectiveCost* mine = main_collective(own, dimension);
-  const CollectiveCost* theirs = main_collective(best, dimension);
+  const auto [mine, theirs] = main_collectives(own, best, dimension);
   const auto kind = [](const CollectiveCost& c) { return to_string(c.request.kind); };
   if (mine == nullptr)
     return theirs == nullptr
                ? std::string()
                : fmt::format("there is no {} group, so nothing of {}'s {} is waited for", name, name, kind(*theirs));
+  const char* whose = mine->name.starts_with("expert ") ? "experts' " : "";
   std::string text =
-      fmt::format("{} group of {} {}: ", name, mine->request.group.size(), place(fabric, mine->request.group));
+      fmt::format("{}{} group of {} {}: ", whose, name, mine->request.group.size(), place(fabric, mine->request.group));
   const Bandwidth rate = slowest(fabric, mine->request.group);
   if (theirs == nullptr)
     return text + fmt::format("its {} of {} takes {}, {} times a {}; the best layout has no {} group", kind(*mine),
@@ -161,9 +188,9 @@ void add_phase(const Fabric& fabric, const Subject& own, const Subject& best, co
   const std::string idle = fmt::format("{}; best: {}", stages(own), stages(best));
   std::vector<Part> parts{{"compute", &Breakdown::compute, server_compute_sentence(own, best)},
                           {"TP exposed", &Breakdown::tp_exposed,
-                           group_sentence(fabric, "TP", "tp ", mine.collectives, theirs.collectives, of.per)},
+                           group_sentence(fabric, "TP", Dimension::tp, mine.collectives, theirs.collectives, of.per)},
                           {"EP exposed", &Breakdown::ep_exposed,
-                           group_sentence(fabric, "EP", "ep ", mine.collectives, theirs.collectives, of.per)},
+                           group_sentence(fabric, "EP", Dimension::ep, mine.collectives, theirs.collectives, of.per)},
                           {"PP exposed", &Breakdown::pp_exposed, "messages between stages: " + idle},
                           {"bubble", &Breakdown::bubble, idle}};
   const auto difference = [&](const Part& p) { return mine.breakdown.*p.part - theirs.breakdown.*p.part; };
@@ -202,15 +229,18 @@ std::vector<std::string> sentences(const Fabric& fabric, const Subject& own, con
     std::function<std::string()> text;
   };
   const Collectives &mine = own.result.collectives, &theirs = best.result.collectives;
-  std::array terms{
-      Term{"compute", &Breakdown::compute, [&] { return compute_sentence(own, best); }},
-      Term{"TP exposed", &Breakdown::tp_exposed, [&] { return group_sentence(fabric, "TP", "tp ", mine, theirs); }},
-      Term{"PP exposed", &Breakdown::pp_exposed, [&] { return transfer_sentence(own, best); }},
-      Term{"CP exposed", &Breakdown::cp_exposed, [&] { return group_sentence(fabric, "CP", "cp ", mine, theirs); }},
-      Term{"EP exposed", &Breakdown::ep_exposed, [&] { return group_sentence(fabric, "EP", "ep ", mine, theirs); }},
-      Term{"DP exposed", &Breakdown::dp_exposed, [&] { return group_sentence(fabric, "DP", "dp ", mine, theirs); }},
-      Term{"bubble", &Breakdown::bubble, [&] { return bubble_sentence(own, best); }},
-      Term{"optimizer", &Breakdown::optimizer, [&] { return optimizer_sentence(own, best); }}};
+  std::array terms{Term{"compute", &Breakdown::compute, [&] { return compute_sentence(own, best); }},
+                   Term{"TP exposed", &Breakdown::tp_exposed,
+                        [&] { return group_sentence(fabric, "TP", Dimension::tp, mine, theirs); }},
+                   Term{"PP exposed", &Breakdown::pp_exposed, [&] { return transfer_sentence(own, best); }},
+                   Term{"CP exposed", &Breakdown::cp_exposed,
+                        [&] { return group_sentence(fabric, "CP", Dimension::cp, mine, theirs); }},
+                   Term{"EP exposed", &Breakdown::ep_exposed,
+                        [&] { return group_sentence(fabric, "EP", Dimension::ep, mine, theirs); }},
+                   Term{"DP exposed", &Breakdown::dp_exposed,
+                        [&] { return group_sentence(fabric, "DP", Dimension::dp, mine, theirs); }},
+                   Term{"bubble", &Breakdown::bubble, [&] { return bubble_sentence(own, best); }},
+                   Term{"optimizer", &Breakdown::optimizer, [&] { return optimizer_sentence(own, best); }}};
   const auto difference = [&](const Term& t) { return own.result.breakdown.*t.part - best.result.breakdown.*t.part; };
   std::ranges::stable_sort(terms, [&](const Term& a, const Term& b) {
     return std::abs(difference(a).count()) > std::abs(difference(b).count());

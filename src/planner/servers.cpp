@@ -289,13 +289,16 @@ std::string to_string(const ServingObjective& objective) {
   return objective.statistic == nullptr ? figure : fmt::format("{}.{}", figure, objective.statistic->name);
 }
 
-double value_of(const ServingObjective& objective, const PlannedLayout& p) {
+double value_of(const ServingObjective& objective, double tokens_per_s_per_gpu, const PlannedServer& server) {
   using Figure = ServingObjective::Figure;
   const bool tpot = objective.figure == Figure::tpot;
-  if (objective.figure == Figure::tokens_per_s_per_gpu) return p.rates.tokens_per_s_per_gpu;
-  if (objective.statistic == nullptr) return (tpot ? p.server->times().tpot : p.server->times().ttft).count();
-  check(p.server->load.has_value(), "percentiles rank servers with a run of requests");
-  return ((tpot ? p.server->load->tpot : p.server->load->ttft).*objective.statistic->of).count();
+  if (objective.figure == Figure::tokens_per_s_per_gpu) return tokens_per_s_per_gpu;
+  if (objective.statistic == nullptr) return (tpot ? server.times().tpot : server.times().ttft).count();
+  check(server.load.has_value(), "percentiles rank servers with a run of requests");
+  return ((tpot ? server.load->tpot : server.load->ttft).*objective.statistic->of).count();
+}
+double value_of(const ServingObjective& objective, const PlannedLayout& p) {
+  return value_of(objective, p.rates.tokens_per_s_per_gpu, *p.server);
 }
 
 std::vector<ServingObjective> serving_objectives() {

@@ -250,17 +250,23 @@ void add_rejected(Page& out, const PlanResult& r) {
 }
 
 /// Of a layout that is not the best.
-std::string place_of(const WhyLayout& asked, const WhyLayout& best) {
+std::string place_of(const WhyLayout& asked, const WhyLayout& best, const ServingObjective& objective) {
   if (asked.rank > 0) return fmt::format("number {}", asked.rank);
   if (!asked.objections.empty()) return "not among the ranked";
-  const bool better = asked.step && best.step && *asked.step < *best.step;
-  return fmt::format("not among the layouts searched{}", better ? ", and would be faster than they are" : "");
+  std::string out = "not among the layouts searched";
+  if (asked.server && best.server) {
+    const double own = value_of(objective, asked.tokens_per_s_per_gpu, *asked.server);
+    const double theirs = value_of(objective, best.tokens_per_s_per_gpu, *best.server);
+    const bool more = objective.figure == ServingObjective::Figure::tokens_per_s_per_gpu;
+    return out + ((more ? own > theirs : own < theirs) ? ", and would be ranked before them" : "");
+  }
+  return out + (asked.step && best.step && *asked.step < *best.step ? ", and would be faster than they are" : "");
 }
 
 /// Which place the layout has, and which one it stands beside.
-std::string standing(const Why& why) {
+std::string standing(const Why& why, const ServingObjective& objective) {
   if (!why.of_best())
-    return fmt::format("It is {}; the best {}is {}.", place_of(why.asked, why.best),
+    return fmt::format("It is {}; the best {}is {}.", place_of(why.asked, why.best, objective),
                        why.asked.rank > 0 || !why.asked.objections.empty() ? "" : "of those ",
                        layout_text(why.best.choice));
   if (!why.runner_up) return "It is the best: no other layout fits.";
@@ -278,9 +284,9 @@ bool is_shown(const MemoryPart& part, const MemoryUse& own, const MemoryUse& bes
   return true;
 }
 
-void add_why(Page& out, const Why& why) {
+void add_why(Page& out, const Why& why, const ServingObjective& objective) {
   out.blocks.push_back(Heading{(why.of_best() ? "why " : "why not ") + layout_text(why.asked.choice)});
-  out.blocks.push_back(Paragraph{standing(why), Paragraph::Tone::plain});
+  out.blocks.push_back(Paragraph{standing(why, objective), Paragraph::Tone::plain});
   if (why.beside_best() == nullptr) return;
   const WhyLayout& beside = *why.beside_best();
   const char* name = why.of_best() ? "runner-up" : "this layout";
@@ -371,10 +377,15 @@ std::string partial_text(const PlanReport& report) {
   return "partial: stopped before every variant was planned and its best layouts simulated";
 }
 
+const char* none_fits_text(bool all_seen, std::int64_t evaluated) {
+  if (all_seen) return "no layout fits";
+  return evaluated == 0 ? "no layout was looked at" : "none of the layouts that were looked at fits";
+}
+
 std::string nothing_fits_text(const PlanReport& report) {
   const PlanResult& r = report.result;
   if (r.nearest) return none_keeps_limits(report, *r.nearest);
-  std::string out = "no layout fits";
+  std::string out = none_fits_text(r.all_seen, r.evaluated);
   if (r.smallest) {
     const MemoryUse& m = r.smallest->memory;
     const MemoryPart& breaks = breaking_part(m);
@@ -421,9 +432,11 @@ Page page(const PlanReport& report) {
   if (report.machine.calibrated)
     out.blocks.push_back(
         Paragraph{calibrated_text(report.machine, report.inputs.collectives.base_latency), Paragraph::Tone::note});
+  if (std::optional<std::string> text = thin_spines_text(report.machine))
+    out.blocks.push_back(Paragraph{std::move(*text), Paragraph::Tone::warning});
   add_rejected(out, r);
   if (!report.variants.empty()) add_variants(out, report);
-  if (report.why) add_why(out, *report.why);
+  if (report.why) add_why(out, *report.why, report.inputs.objective);
   return out;
 }
 

@@ -6,6 +6,7 @@
 #include "collcast/report/plan_document.hpp"
 #include "report/document.hpp"
 #include "report/faults.hpp"
+#include "report/plan_page.hpp"
 
 namespace collcast {
 
@@ -303,7 +304,7 @@ Json csv_table(const PlanReport& report) {
       values["rank"] = 1;
       values.update(planned_json(*v.best, report.inputs));
     } else {
-      values["objections"] = "no layout fits";
+      values["objections"] = none_fits_text(!v.partial, v.evaluated);
     }
     rows.push_back(csv_row(report, "variant", v.name, v.gpus, v.machine, v.partial, values));
   }

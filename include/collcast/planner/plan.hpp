@@ -100,6 +100,7 @@ struct PlannedLayout {
 };
 /// Of a server's layout, in seconds or tokens/s per GPU; `load` where the objective is a percentile.
 double value_of(const ServingObjective&, const PlannedLayout&);
+double value_of(const ServingObjective&, double tokens_per_s_per_gpu, const PlannedServer&);
 
 /// The layout that needs the least memory of those that need too much.
 struct SmallestRejected {
