@@ -360,8 +360,9 @@ std::optional<CollectiveQuestion> understand(const CollectiveArgs& args, const S
   std::vector<MachineFault> faults = put_in_faults(args, machine, wrong_machine);
   const Library library = machine ? machine->library : chosen_library(clues, Library::ideal);
   const bool is_nccl = library == Library::nccl;
-  // Naming a textbook algorithm says what is meant; "also the links" does not.
-  const bool implied = machine && !clues.named && clues.of_ideal && !is_nccl && !of_ideal.starts_with("--algorithm");
+  // Naming an algorithm that only the textbook has says what is meant; "also the links" does not, nor a name of NCCL's.
+  const bool names_it = of_ideal.starts_with("--algorithm") && !has_word(nccl_algorithm_words(), args.algorithm);
+  const bool implied = machine && !clues.named && clues.of_ideal && !is_nccl && !names_it;
   if (implied && usual_library(machine->fabric.spec()) == Library::nccl)
     machine->warnings.push_back({command_line,
                                  fmt::format("{} is of library ideal alone: this is the textbook, not NCCL", of_ideal),

@@ -119,6 +119,13 @@ Diagnostics fitted_on_these(const ValidateArgs& args, const std::set<std::string
   const auto seen =
       std::ranges::count_if(report.tables, [&](const ScoredTable& t) { return t.calibrated && fitted.contains(t.id); });
   if (seen == 0) return {};
+  // An overlay names its tables, and not the part of their sizes that it was fitted on.
+  if (!args.measured.part.empty())
+    return {{typed("--overlay", args.overlay),
+             fmt::format("{} of the {} tables are among those that the overlay was fitted on: errors are of forecasts "
+                         "only if it was by another part of their sizes than {}",
+                         seen, report.tables.size(), args.measured.part),
+             "collcast calibrate with the other part makes such an overlay"}};
   return {{typed("--overlay", args.overlay),
            fmt::format("{} of the {} tables are among those that the overlay was fitted on: errors are of the fit, not "
                        "of forecasts",

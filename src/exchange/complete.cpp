@@ -181,6 +181,11 @@ class Completion {
     const Bandwidth one = nccl::nvlink_speed(capability_).data_sheet;
     if (node_.nvlinks.shape == Shape::unsaid) return nvlinks_of_like();
     if (node_.nvlinks.shape == Shape::to_switch) {
+      const int most = capability_ >= 90 ? 18 : capability_ >= 80 ? 12 : 6;
+      if (node_.nvlinks.links > most)
+        warn(node_.gpu_where,
+             fmt::format("{} NVLinks of a GPU, where {} has {} at most", node_.nvlinks.links, like_.gpu.model, most),
+             "is --like a machine with these GPUs?");
       std::vector<std::pair<int, int>> pairs;
       for (int i = 0; i < gpus; ++i) pairs.emplace_back(i, 0);
       return link("gpu", "nvswitch", pairs, LinkKind::nvlink, one * static_cast<double>(node_.nvlinks.links),

@@ -15,6 +15,7 @@
 #include "nccl/nearest_nics.hpp"
 #include "nccl/pair_rates.hpp"
 #include "nccl/search.hpp"
+#include "nccl/search_speeds.hpp"
 #include "nccl/terms.hpp"
 
 namespace collcast::nccl {
@@ -290,6 +291,13 @@ double tree_sends(const Communicator& c) {
   return static_cast<double>(most) / static_cast<double>(c.tree.order.size());
 }
 
+/// Each to its next one, over PCIe.
+bool are_joined(const System& system, const std::vector<int>& gpus) {
+  for (std::size_t i = 0; i < gpus.size(); ++i)
+    if (!way(system, system.first_gpu + gpus[i], system.first_gpu + gpus[(i + 1) % gpus.size()])) return false;
+  return true;
+}
+
 Diagnostic cannot(std::string why, std::string hint) { return {{}, std::move(why), std::move(hint)}; }
 
 }  // namespace
@@ -350,6 +358,12 @@ Result<Communicator> connect(const Fabric& fabric, const Group& group, const Env
   out.without_collnet = why_no_collnet(spec.plugin, environment, out.nodes);
   for (const std::vector<int>& gpus : unlike) {
     const auto found = search(system, gpus, out.nodes);
+    if (!found && out.nodes == 1 && are_joined(system, gpus))
+      return cannot(
+          fmt::format("the links between the GPUs of {} are slower than what NCCL's search tries, {:.3g} GB/s "
+                      "and more; what NCCL falls back to is not modelled",
+                      spec.name, speeds(*capability, false).back()),
+          "expected --library ideal, or faster links");
     if (!found)
       return cannot(fmt::format("NCCL finds no way between the GPUs of {}", spec.name),
                     "expected GPUs joined by NVLink or PCIe, and NICs where there are several nodes");

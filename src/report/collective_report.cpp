@@ -371,7 +371,8 @@ void add_outside_note(const CollectiveReport& report, std::vector<std::string>& 
   constexpr std::size_t most_named = 4;
   std::vector<std::string> sizes;
   for (const CollectiveRow& row : report.rows)
-    if (row.time() && is_outside(*row.time(), row.interval))
+    // The interval is of the closed form, which the calibration was fitted by.
+    if (const auto forecast = row.estimate ? row.estimate : row.time(); forecast && is_outside(*forecast, row.interval))
       if (std::string size = size_text(row.size); sizes.empty() || sizes.back() != size)
         sizes.push_back(std::move(size));
   if (sizes.empty()) return;
@@ -388,6 +389,7 @@ std::vector<std::string> all_notes(const CollectiveReport& report) {
   add_sharing_note(report, notes);
   add_difference_note(report, notes);
   add_outside_note(report, notes);
+  if (const std::optional<std::string> thin = thin_spines_text(report.machine)) notes.push_back(*thin);
   notes.insert(notes.end(), report.notes.begin(), report.notes.end());
   return notes;
 }

@@ -246,7 +246,17 @@ MachineSummary summary(const Fabric& fabric) {
   out.nodes = fabric.nodes();
   out.ranks = fabric.rank_count();
   out.digest = digest(spec);
+  if (const auto* tree = std::get_if<LeafSpineNetwork>(&spec.network))
+    if (tree->spines > 0 && out.nodes > tree->nodes_per_leaf) out.oversubscription = tree->oversubscription;
   return out;
+}
+
+std::optional<std::string> thin_spines_text(const MachineSummary& machine) {
+  if (machine.library != "nccl" || !(machine.oversubscription > 1)) return std::nullopt;
+  return fmt::format(
+      "leaves are oversubscribed {:.4g}:1, which NCCL's closed form does not see: what passes the spines may take that "
+      "many times as long; the simulation of collcast collective has it, and library ideal.",
+      machine.oversubscription);
 }
 
 std::string calibrated_text(const MachineSummary& machine, Seconds base_latency) {

@@ -19,10 +19,12 @@ namespace collcast {
 
 namespace {
 
+/// Those of `map` that are among `known`.
 template <class Map>
-std::vector<std::string> keys(const Map& map) {
+std::vector<std::string> keys(const Map& map, const std::vector<std::string>& known) {
   std::vector<std::string> names;
-  for (const auto& [name, value] : map) names.push_back(name);
+  for (const auto& [name, value] : map)
+    if (std::ranges::find(known, name) != known.end()) names.push_back(name);
   return names;
 }
 
@@ -521,7 +523,8 @@ class Check {
   void needs(const Map& map, const std::string& key, const std::string& what) {
     if (map.find(key) == map.end())
       wrong({in_.serving ? "inference.precision" : "training.precision", "training.attention", "topology"},
-            what + " has no figure for " + key, expected_one_of(key, keys(map)));
+            what + " has no figure for " + key,
+            expected_one_of(key, keys(map, in_.serving ? serving_precisions() : training_precisions())));
   }
 
   void kernels() {

@@ -165,3 +165,25 @@ TEST_CASE("an error of a check says which file it is in, without the folder") {
   CHECK(errors.at(0).at("line") == 21);
   CHECK(errors.at(1).at("file") == "--set node=a/b");
 }
+
+TEST_CASE("oversubscribed leaves are told of library nccl, where there are nodes on several") {
+  TopologySpec spec = two_nodes_of_four();
+  const auto told = [&](const char* library) {
+    MachineSummary machine = summary(Fabric::build(spec).value());
+    machine.library = library;
+    return thin_spines_text(machine).value_or("");
+  };
+  CHECK(told("nccl").empty());
+  LeafSpineNetwork tree;
+  tree.rail_optimized = false;
+  tree.nodes_per_leaf = 1;
+  tree.spines = 2;
+  tree.oversubscription = 4;
+  tree.bandwidth = Bandwidth(25e9);
+  spec.network = tree;
+  CHECK(told("nccl").starts_with("leaves are oversubscribed 4:1"));
+  CHECK(told("ideal").empty());
+  tree.nodes_per_leaf = 2;
+  spec.network = tree;
+  CHECK(told("nccl").empty());
+}

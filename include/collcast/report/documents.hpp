@@ -38,8 +38,11 @@ struct MachineSummary {
   std::string nccl_factors;  ///< "launch 1.2, hop 0.8": of a calibration of library nccl; else empty
   int nodes = 0;
   int ranks = 0;
+  double oversubscription = 1;  ///< of the leaves' uplinks, where there are nodes on several leaves
 };
 MachineSummary summary(const Fabric&);
+/// Of library nccl, whose closed form does not see uplinks that are thinner than what comes from below.
+std::optional<std::string> thin_spines_text(const MachineSummary&);
 /// Of what a machine's description says: equal digests, equal machines but for their name and number of nodes.
 std::string digest(const TopologySpec&);
 /// What every page on a calibrated machine says.
