@@ -143,10 +143,11 @@ Json load_json(const Serving& s) {
           {"seed", s.load->seed}};
 }
 
-Json speculation_json(const Speculation& s) {
-  return {{"method", to_string(s.method)},
-          {"num_speculative_tokens", s.tokens},
-          {"acceptance_rate", s.acceptance_rate ? Json(*s.acceptance_rate) : Json()},
+Json speculation_json(const Serving& s) {
+  const Speculation& of = *s.speculation;
+  return {{"method", to_string(of.method)},
+          {"num_speculative_tokens", of.tokens},
+          {"acceptance_rate", of.acceptance_rate ? Json(*of.acceptance_rate) : Json()},
           {"tokens_per_pass", s.tokens_per_pass()}};
 }
 
@@ -233,7 +234,7 @@ Json inputs_json(const StepInputs& in, const CollectivePolicy& collectives, Shar
     if (linear_layers(in.model) > 0) out["inference"]["state_element_bytes"] = s->state_bytes;
     if (in.model.window.tokens > 0) out["inference"]["kv_window"] = s->kv_window;
     if (s->load) out["inference"]["load"] = load_json(*s);
-    if (s->speculation) out["inference"]["speculative"] = speculation_json(*s->speculation);
+    if (s->speculation) out["inference"]["speculative"] = speculation_json(*s);
     if (in.model.experts.count > 0) out["inference"]["expert_imbalance"] = in.options.expert_imbalance;
   } else {
     add_training(out, in);
