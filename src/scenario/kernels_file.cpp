@@ -35,13 +35,19 @@ const std::optional<std::vector<GemmRow>>& rows_of(Reader& reader, GemmFiles& fi
   return found->second;
 }
 
+/// Rates of the data sheet of the GPU that was measured.
+struct MeasuredGpu {
+  FlopRate peak{};
+  Bandwidth memory_bandwidth{};
+};
+
 /// The products of a table that are of `dtype`, each against the roofline of its precision.
-void fill(Reader& reader, GemmTables& out, const KernelEfficiency& kernel, const std::vector<GemmRow>& rows,
-          const std::string& dtype, const Place& where) {
+void fill(Reader& reader, GemmTables& out, const KernelEfficiency& kernel, const MeasuredGpu& gpu,
+          const std::vector<GemmRow>& rows, const std::string& dtype, const Place& where) {
   std::map<std::optional<GemmPass>, std::vector<MeasuredGemm>> by_pass;
   for (const GemmRow& row : rows) {
     if (row.dtype != dtype) continue;
-    const Roofline time = roofline(kernel, out.peak, out.memory_bandwidth, row.shape, row.bytes());
+    const Roofline time = roofline(kernel, gpu.peak, gpu.memory_bandwidth, row.shape, row.bytes());
     by_pass[row.pass].push_back({row.shape, row.time / time.total()});
   }
   if (by_pass.empty()) reader.error(where, fmt::format("{} has no products of {}", out.file, dtype));
@@ -51,17 +57,18 @@ void fill(Reader& reader, GemmTables& out, const KernelEfficiency& kernel, const
 GemmTables read_measured(Reader& reader, const Node& node, const std::string& path, const KernelEfficiency& kernel,
                          const std::string& file, GemmFiles& files) {
   GemmTables tables;
+  MeasuredGpu gpu;
   std::string name, dtype;
   Object o(reader, node, path);
   bool whole = o.required("file", name, AsText{});
   whole = o.required("dtype", dtype, AsWord<std::string>{gemm_dtypes(), gemm_dtypes()}) && whole;
-  whole = o.required("peak", tables.peak, AsFlopRate{}) && whole;
-  whole = o.required("memory_bandwidth", tables.memory_bandwidth, AsBandwidth{}) && whole;
+  whole = o.required("peak", gpu.peak, AsFlopRate{}) && whole;
+  whole = o.required("memory_bandwidth", gpu.memory_bandwidth, AsBandwidth{}) && whole;
   o.finish();
   tables.file = beside(folder_of(file), name);
   if (!whole || !reader.ok()) return tables;
   if (const auto& rows = rows_of(reader, files, tables.file, node.at))
-    fill(reader, tables, kernel, *rows, dtype, node.at);
+    fill(reader, tables, kernel, gpu, *rows, dtype, node.at);
   return tables;
 }
 

@@ -16,11 +16,4 @@ Roofline roofline(const KernelEfficiency& kernel, FlopRate peak, Bandwidth memor
   return roofline(kernel, peak, memory, Flops(2 * s.m * s.n * s.k), bytes);
 }
 
-bool applies(const GemmTables& measured, const GpuSpec& gpu, const std::string& precision) {
-  const auto near = [](double a, double b) { return std::max(a, b) <= 1.25 * std::min(a, b); };
-  const auto peak = gpu.peak.find(precision);
-  return peak != gpu.peak.end() && near(measured.peak.value(), peak->second.value()) &&
-         near(measured.memory_bandwidth.value(), gpu.memory_bandwidth.value());
-}
-
 }  // namespace collcast

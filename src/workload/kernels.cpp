@@ -60,7 +60,7 @@ Operation KernelTimer::gemm(std::string name, const std::string& precision, Gemm
       timed({std::move(name), OperationKind::gemm, Flops(2 * shape.m * shape.n * shape.k), bytes, {}, {}, precision},
             kernel, peak);
   const auto tables = inputs_.kernels.measured_gemm.find(precision);
-  if (tables != inputs_.kernels.measured_gemm.end() && applies(tables->second, inputs_.gpu, precision)) {
+  if (tables != inputs_.kernels.measured_gemm.end()) {
     std::optional<double> ratio = tables->second.ratio(pass, shape);
     constexpr double many_rows = 64;
     for (GemmShape more = shape; !ratio && replayed() && more.m < many_rows; ratio = tables->second.ratio(pass, more))

@@ -1,12 +1,16 @@
 // Products interpolated among measured ones.
 #include <catch2/catch.hpp>
 
+#include <algorithm>
 #include <cmath>
+#include <functional>
 #include <vector>
 
 #include "collcast/workload/gemm_time.hpp"
+#include "inputs.hpp"
 
 using namespace collcast;
+using namespace collcast::test;
 
 namespace {
 
@@ -106,19 +110,22 @@ TEST_CASE("a product's bytes: operands once, the result once; gradients are adde
   CHECK(gemm_bytes(shape, std::nullopt, 1).value() == 1024);
 }
 
-TEST_CASE("products of one GPU are used for GPUs of about its rates") {
-  GemmTables tables;
-  tables.peak = FlopRate(1000e12);
-  tables.memory_bandwidth = Bandwidth(3000e9);
-  GpuSpec gpu;
-  gpu.memory_bandwidth = Bandwidth(3000e9);
-  gpu.peak["bf16"] = FlopRate(1250e12);
-  CHECK(applies(tables, gpu, "bf16"));
-  CHECK_FALSE(applies(tables, gpu, "fp8"));
-  gpu.peak["bf16"] = FlopRate(148e12);  // an H20 beside an H100
-  CHECK_FALSE(applies(tables, gpu, "bf16"));
-  gpu.peak["bf16"] = FlopRate(800e12);
-  CHECK(applies(tables, gpu, "bf16"));
-  gpu.memory_bandwidth = Bandwidth(4800e9);
-  CHECK_FALSE(applies(tables, gpu, "bf16"));
+TEST_CASE("with measured products too a faster GPU is never slower, however far from the one that was measured") {
+  StepInputs in = inputs(small_model(), layout(1, 1, 1), 1024, 1);
+  const auto step = [&] { return forecast(in, cluster(1), Method::estimate).step; };
+  const Seconds without = step();
+  in.kernels.measured_gemm["bf16"].any = MeasuredGemms({{{2048, 1024, 1024}, 0.8}, {{2048, 4096, 1024}, 0.9}});
+  CHECK(step() < without);
+  const GpuSpec gpu = in.gpu;
+  std::vector<Seconds> by_memory, by_peak;
+  for (const double times : {0.2, 0.5, 0.79, 0.81, 1.0, 1.24, 1.26, 2.0, 5.0}) {
+    in.gpu = gpu;
+    in.gpu.memory_bandwidth = gpu.memory_bandwidth * times;
+    by_memory.push_back(step());
+    in.gpu = gpu;
+    in.gpu.peak["bf16"] = gpu.peak.at("bf16") * times;
+    by_peak.push_back(step());
+  }
+  CHECK(std::ranges::is_sorted(by_memory, std::ranges::greater{}));
+  CHECK(std::ranges::is_sorted(by_peak, std::ranges::greater{}));
 }

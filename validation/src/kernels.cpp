@@ -106,8 +106,7 @@ Result<KernelDeviation> forecast(const GemmRow& row, const TrainingPlace& place)
       roofline(kernel->second, peak->second, place.machine.gpu.memory_bandwidth, row.shape, row.bytes()).total();
   out.predicted = out.roofline;
   const auto measured = place.kernels.measured_gemm.find(precision);
-  if (measured == place.kernels.measured_gemm.end() || !applies(measured->second, place.machine.gpu, precision))
-    return out;
+  if (measured == place.kernels.measured_gemm.end()) return out;
   if (const std::optional<double> ratio = measured->second.ratio_of_unseen(row.pass, row.shape)) {
     out.predicted = out.roofline * *ratio;
     out.interpolated = true;

@@ -535,11 +535,9 @@ struct KernelEfficiency {
   double sustained = 1;  ///< of products: of the peak compute rate, at most, for as long as a step takes
   std::string sustained_source = {};
 };
-/// Measured products of one precision, on a GPU of these rates (data sheet).
+/// Measured products of one precision, each against the roofline of the GPU that it was measured on.
 struct GemmTables {
   std::string file;
-  FlopRate peak{};
-  Bandwidth memory_bandwidth{};
   MeasuredGemms any;                          ///< whatever they are for
   std::map<GemmPass, MeasuredGemms> of_pass;  ///< of one pass: asked first
   std::optional<double> ratio(GemmPass, const GemmShape&) const;

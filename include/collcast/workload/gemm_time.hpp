@@ -22,7 +22,4 @@ Roofline roofline(const KernelEfficiency&, FlopRate peak, Bandwidth memory, Flop
 /// Of a product.
 Roofline roofline(const KernelEfficiency&, FlopRate peak, Bandwidth memory, const GemmShape&, Volume);
 
-/// Whether products measured on one GPU say something of this one: both rates of the data sheets are within a quarter.
-bool applies(const GemmTables&, const GpuSpec&, const std::string& precision);
-
 }  // namespace collcast
