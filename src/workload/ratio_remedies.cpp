@@ -100,11 +100,12 @@ class Raising {
                 [times](StepInputs& in) { in.layout.ep /= times; });
   }
 
-  /// The same GPUs as more replicas.
+  /// The same GPUs as more replicas, or more stages.
   void degrees() {
-    for (const Degree& smaller : {tp_degree, cp_degree})
-      for (int times = 2; in_.layout.*smaller.value % times == 0; times *= 2)
-        to_.offer(traded(in_, smaller, dp_degree, times));
+    for (const Degree& larger : {dp_degree, pp_degree})
+      for (const Degree& smaller : {tp_degree, cp_degree})
+        for (int times = 2; in_.layout.*smaller.value % times == 0; times *= 2)
+          to_.offer(traded(in_, smaller, larger, times));
   }
 
   void overlap() {
