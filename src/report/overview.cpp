@@ -25,6 +25,16 @@ std::string shown_figure(const SavedRow& row, std::string_view name) {
   return figure == nullptr ? "-" : value_text(*figure->value, unit_of(name));
 }
 
+bool is_too_large(const SavedRow& row) {
+  const SavedFigure* over = figure_of(row, "over_capacity_bytes");
+  return over != nullptr && *over->value > 0;
+}
+
+/// "93.93 GiB !": more than the GPU has.
+std::string shown_peak(const SavedRow& row) {
+  return shown_figure(row, "peak_bytes") + (is_too_large(row) ? " !" : "");
+}
+
 std::string fact_of(const SavedResult& result, std::string_view name) {
   for (const SavedFact& fact : result.facts) {
     if (fact.name == name) return fact.value;
@@ -88,7 +98,9 @@ Table figures_table(const Overview& o, const std::string& schema, std::string ti
       std::vector<std::string> cells{row.name.empty() ? result : result + ": " + row.name};
       if (library) cells.push_back(library_of(item.result.result));
       for (const std::string& name : figures)
-        cells.push_back(shown_figure(row, name) + (name == "step_s" && is_closed_form(row) ? " *" : ""));
+        cells.push_back(name == "peak_bytes"
+                            ? shown_peak(row)
+                            : shown_figure(row, name) + (name == "step_s" && is_closed_form(row) ? " *" : ""));
       out.rows.push_back(std::move(cells));
     }
   }
@@ -160,7 +172,7 @@ Table steps_table(const Overview& o) {
     const SavedRow& row = item.result.result.rows.front();
     out.rows.push_back({item.result.name, machine_of(item.result.result), library_of(item.result.result),
                         shown_figure(row, "step_s"), shown_figure(row, "tokens_per_s_per_gpu"),
-                        shown_figure(row, "mfu"), shown_figure(row, "peak_bytes"), shares_text(row, "step_s")});
+                        shown_figure(row, "mfu"), shown_peak(row), shares_text(row, "step_s")});
     if (serves)
       out.rows.back().insert(out.rows.back().end() - 1, {shown_figure(row, "ttft_s"), shown_figure(row, "tpot_s"),
                                                          shown_figure(row, "tokens_per_s")});
@@ -260,6 +272,15 @@ void add_plans(const Overview& o, Page& out) {
     out.blocks.push_back(Paragraph{"* by closed form, not simulated", Paragraph::Tone::plain});
 }
 
+/// Under the tables of steps and sweeps.
+void add_marks(const Overview& o, Page& out) {
+  const auto marked = [](const OverviewItem& item) {
+    return std::ranges::any_of(item.result.result.rows, is_too_large);
+  };
+  if (std::ranges::any_of(o.items, marked))
+    out.blocks.push_back(Paragraph{"!: more than the GPU has", Paragraph::Tone::plain});
+}
+
 JunitCase gate_case(const SavedGate& g) {
   const Unit unit = unit_of(g.figure);
   const std::string said =
@@ -336,6 +357,7 @@ Page page(const Overview& o) {
   add_if_any(figures_table(o, "collcast.sweep.v1", "sweeps",
                            {"step_s", "tokens_per_s_per_gpu", "mfu", "ttft_s", "tpot_s", "tokens_per_s", "peak_bytes"}),
              out);
+  add_marks(o, out);
   add_plans(o, out);
   add_if_any(
       figures_table(o, "collcast.collective.v1", "collectives", {"estimate_s", "simulate_s", "busbw_bytes_per_s"}),

@@ -110,20 +110,50 @@ void add_warnings(const SavedValue& value, SavedResult& out) {
 
 }  // namespace
 
+namespace {
+
+/// "layout.tp=4, layout.pp=2": the point of a sweep.
+std::string point_name(const SavedValue& from) {
+  std::string name = from.has("values") ? std::string() : std::string("point");
+  for (const auto& [path, set] : from.object("values").json().items())
+    name += fmt::format("{}{}={}", name.empty() ? "" : ", ", harmless(path, text_length),
+                        set.is_null() ? "as it is" : scalar_text(set));
+  return name;
+}
+
+/// Points without a step: a warning for each reason.
+void add_impossible(const std::vector<SavedValue>& rows, SavedResult& out) {
+  std::vector<std::pair<std::string, std::vector<std::string>>> by_reason;
+  for (const SavedValue& from : rows) {
+    if (from.has("step_s")) continue;
+    const std::string reason = from.text("reason");
+    auto same = std::ranges::find(by_reason, reason, [](const auto& one) { return one.first; });
+    if (same == by_reason.end()) same = by_reason.insert(same, {reason, {}});
+    same->second.push_back(point_name(from));
+  }
+  for (const auto& [reason, points] : by_reason)
+    out.warnings.push_back(fmt::format("{}{} cannot be{}", points.front(),
+                                       points.size() == 1 ? "" : fmt::format(" and {} more", points.size() - 1),
+                                       reason.empty() ? "" : ": " + reason));
+}
+
+}  // namespace
+
 void read_sweep_rows(const SavedValue& value, SavedResult& out) {
   out.name = "sweep of " + value.text("scenario");
   out.title = value.text("title");
-  for (const SavedValue& from : value.list("rows")) {
+  const std::vector<SavedValue> rows = value.list("rows");
+  for (const SavedValue& from : rows) {
     if (!from.has("step_s")) continue;  // a point that could not be
     SavedRow row;
-    row.name = from.has("values") ? std::string() : std::string("point");
-    for (const auto& [path, set] : from.object("values").json().items())
-      row.name += fmt::format("{}{}={}", row.name.empty() ? "" : ", ", harmless(path, text_length),
-                              set.is_null() ? "as it is" : scalar_text(set));
+    row.name = point_name(from);
     add_figures(from, {"step_s", "tokens_per_s_per_gpu", "mfu", "ttft_s", "tpot_s", "tokens_per_s"}, row);
     add_load_figures(from, row);
     std::erase_if(row.figures, [](const auto& figure) { return !figure.value; });
-    if (from.has("memory")) add_figures(from.object("memory"), {"peak_bytes"}, row);
+    if (from.has("memory")) {
+      add_figures(from.object("memory"), {"peak_bytes"}, row);
+      if (const auto over = over_capacity(from.object("memory"))) row.figures.push_back({"over_capacity_bytes", over});
+    }
     if (!from.has("tpot_s")) add_step_terms(from, row);
     add_common_facts(from, {"topology", "machine_digest", "library", "inputs_digest"}, row.facts);
     out.rows.push_back(std::move(row));
@@ -131,6 +161,7 @@ void read_sweep_rows(const SavedValue& value, SavedResult& out) {
   tell_apart(out.rows);
   add_common_facts(value, {"scenario", "machine", "library", "partial"}, out.facts);
   add_warnings(value, out);
+  add_impossible(rows, out);
   if (value.has("partial") && value.json()["partial"] == true)
     out.warnings.push_back("partial: it was stopped before every point was done");
 }
@@ -260,7 +291,8 @@ SavedRow layout_row(const SavedValue& from, std::string name) {
   SavedRow row;
   row.name = std::move(name);
   row.figures.push_back({"step_s", from.positive_number("step_s")});
-  if (from.has("ttft_s")) add_figures(from, {"tokens_per_s_per_gpu", "ttft_s", "tpot_s", "tokens_per_s"}, row);
+  add_figures(from, {"tokens_per_s_per_gpu"}, row);
+  if (from.has("ttft_s")) add_figures(from, {"ttft_s", "tpot_s", "tokens_per_s"}, row);
   add_load_figures(from, row);
   add_figures(from, {"mfu", "peak_bytes"}, row);
   add_step_terms(from, row);
