@@ -15,6 +15,7 @@
 #include "cli/patience.hpp"
 #include "cli/saved_files.hpp"
 #include "cli/scenario_options.hpp"
+#include "cli/sweep.hpp"
 #include "cli/targets.hpp"
 #include "collcast/report/overview.hpp"
 
@@ -71,13 +72,15 @@ std::string why_left_out(const ScenarioArgs& args, const Session& session) {
   return "jitter has no closed form, which knows means only";
 }
 
-void add_forecast(const ScenarioArgs& args, const Session& session, const Patience& patience, Collected& out) {
+/// Errors of the scenario itself go to `errors`.
+void add_forecast(const ScenarioArgs& args, const Session& session, const Patience& patience, Collected& out,
+                  Diagnostics& errors) {
   if (patience.is_over()) return out.missing.push_back(named(args));
   StepTimeline timeline;
   const bool simulated = args.method != "estimate";
   const Result<StepReport> report = forecast(args, session, simulated ? &timeline : nullptr, patience);
   if (!report && patience.has_ended_work()) return out.missing.push_back(named(args));
-  if (!report) return append(out.errors, report.errors());
+  if (!report) return append(errors, report.errors());
   if (report->partial) out.partial.push_back(named(args));
   append(out.broken, broken_gates(*report));
   // Read back like any other: one way from a document to the page.
@@ -95,17 +98,18 @@ void add_scenario(const ReportArgs& args, const std::string& input, const Sessio
   scenario.outputs = args.output.files;
   if (args.what_if != "all") {
     scenario.what_if = args.what_if;
-    return add_forecast(scenario, session, patience, out);
+    return add_forecast(scenario, session, patience, out, out.errors);
   }
   const Result<Scenario> loaded = load(scenario, session, {});
   if (!loaded) return append(out.errors, loaded.errors());
-  add_forecast(scenario, session, patience, out);
+  add_forecast(scenario, session, patience, out, out.errors);
   for (const std::string& variant : loaded->what_if) {
     scenario.what_if = variant;
-    if (std::string reason = why_left_out(scenario, session); !reason.empty())
-      out.overview.left_out.push_back(fmt::format("what_if '{}' of {}: {}", variant, input, reason));
-    else
-      add_forecast(scenario, session, patience, out);
+    std::string reason = why_left_out(scenario, session);
+    Diagnostics errors;
+    if (reason.empty()) add_forecast(scenario, session, patience, out, errors);
+    if (!errors.empty()) reason = "cannot be: " + reason_of(errors, files_named(*loaded));
+    if (!reason.empty()) out.overview.left_out.push_back(fmt::format("what_if '{}' of {}: {}", variant, input, reason));
   }
 }
 

@@ -56,21 +56,6 @@ std::vector<Point> points_of(const ScenarioArgs& args, const Sweep& sweep) {
   return out;
 }
 
-/// "what is wrong: what would be right", and of how many errors it is the first; the scenario's files by their names
-/// alone, as in all documents.
-std::string reason_of(const Diagnostics& errors, const std::vector<std::string>& files) {
-  const Diagnostic& first = errors.front();
-  std::string out = first.message;
-  if (!first.hint.empty()) out += ": " + first.hint;
-  if (errors.size() > 1) out += fmt::format("; {} more error{}", errors.size() - 1, errors.size() == 2 ? "" : "s");
-  for (const std::string& file : files) {
-    const std::size_t folder = file.rfind('/') + 1;  // 0: none
-    if (folder == 0 || folder == file.size()) continue;
-    for (std::size_t at = out.find(file); at != std::string::npos; at = out.find(file, at + 1)) out.erase(at, folder);
-  }
-  return out;
-}
-
 /// The same errors, each with the point that it is of.
 Diagnostics errors_at(const Point& point, const std::vector<std::string>& axes, Diagnostics errors) {
   std::vector<std::string> values;
@@ -116,6 +101,23 @@ std::vector<std::string> variants_of(const ScenarioArgs& args, const Scenario& b
 
 }  // namespace
 
+std::string reason_of(const Diagnostics& errors, const std::vector<std::string>& files) {
+  const Diagnostic& first = errors.front();
+  std::string out = first.message;
+  if (!first.hint.empty()) out += ": " + first.hint;
+  if (errors.size() > 1) out += fmt::format("; {} more error{}", errors.size() - 1, errors.size() == 2 ? "" : "s");
+  for (const std::string& file : files) {
+    const std::size_t folder = file.rfind('/') + 1;  // 0: none
+    if (folder == 0 || folder == file.size()) continue;
+    for (std::size_t at = out.find(file); at != std::string::npos; at = out.find(file, at + 1)) out.erase(at, folder);
+  }
+  return out;
+}
+
+std::vector<std::string> files_named(const Scenario& scenario) {
+  return {scenario.file, scenario.topology.file, scenario.origins.of("model.hidden").file};
+}
+
 Sweep sweep_of(const std::vector<std::string>& sweeps, const ScenarioArgs& args, const Session& session,
                Diagnostics& errors) {
   Sweep out;
@@ -147,7 +149,7 @@ Sweep sweep_of(const std::vector<std::string>& sweeps, const ScenarioArgs& args,
   out.scenario = base->name;
   out.title = base->title;
   if (out.variants.empty() && !args.what_if.empty()) out.title += fmt::format(", what if {}", args.what_if);
-  out.files = {base->file, base->topology.file, base->origins.of("model.hidden").file};
+  out.files = files_named(*base);
   out.has_gates = !base->gates.empty();
   if (collcast::points_of(out.axes) * (out.variants.size() + 1) > most_sweep_points && errors.empty())
     errors.push_back({command_line, fmt::format("variants and sweep have more than {} points", most_sweep_points),

@@ -72,6 +72,42 @@ TEST_CASE("--what-if all puts every variant beside the base") {
   CHECK(results[5].at("what_if") == "no-sequence-parallel");
 }
 
+TEST_CASE("a variant that cannot be is left out with the reason, beside those that can") {
+  const Folder folder;
+  const std::string model = std::string(COLLCAST_SOURCE_DIR) + "/scenarios/models/llama3-8b/config.json";
+  folder.write("job.yaml",
+               "schema: collcast.scenario.v1\nname: job\ntopology: dgx-h100\nnodes: 1\nmodel: {config: " + model +
+                   "}\nlayout: {dp: 8}\nbatch: {sequence: 1024, micro_batch: 1, global_batch: 8}\n"
+                   "training: {zero: 3}\nwhat_if:\n  odd: {set: {batch.micro_batch: 3}}\n"
+                   "  split: {set: {training.zero: 2}}\n");
+  const Outcome outcome =
+      run_shell("collcast report job.yaml --what-if all --method estimate --format json", folder.path());
+  CHECK(outcome.exit == 0);
+  const Json report = Json::parse(outcome.out);
+  CHECK(report.at("results").size() == 2);
+  REQUIRE(report.at("left_out").size() == 1);
+  CHECK(report.at("left_out")[0].get<std::string>().starts_with(
+      "what_if 'odd' of job.yaml: cannot be: global_batch 8 is not a multiple of micro_batch 3 (job.yaml:10:"));
+  CHECK(outcome.err.find("left out: what_if 'odd'") != std::string::npos);
+  // What is asked for alone is an error.
+  CHECK(run_shell("collcast report job.yaml --what-if odd", folder.path()).exit == 2);
+}
+
+TEST_CASE("of a saved sweep points that do not fit are marked, and those that cannot be are told") {
+  const Folder folder;
+  REQUIRE(run_shell("collcast step llama3-8b-fsdp-64xh100 --sweep batch.micro_batch=1,2,4 --method estimate --output "
+                    "sweep.json",
+                    folder.path())
+              .exit == 0);
+  const Outcome page = run_shell("collcast report sweep.json", folder.path());
+  CHECK(page.exit == 0);
+  CHECK(page.out.find(" GiB !\n") != std::string::npos);
+  CHECK(page.out.find("!: more than the GPU has") != std::string::npos);
+  CHECK(page.out.find("batch.micro_batch=4 cannot be: global_batch 128 is not a multiple") != std::string::npos);
+  const Outcome lines = run_shell("collcast report sweep.json --format csv", folder.path());
+  CHECK(lines.out.find("over_capacity_bytes") != std::string::npos);
+}
+
 TEST_CASE("scenarios, results and folders come in the order given; all that is wrong is said at once") {
   const Folder folder;
   std::filesystem::create_directories(folder.path() / "results");
