@@ -65,11 +65,13 @@ class Smallest {
 
 }  // namespace
 
-std::vector<NearMiss> near_misses(const PlanInputs& in, const Fabric& fabric) {
+std::vector<NearMiss> near_misses(const PlanInputs& in, const Fabric& fabric, bool any_divides) {
   const int gpus_per_node = fabric.ranks_per_node();
   std::vector<NearMiss> out;
+  bool divides = false;  // of those that were looked at last
   const auto fits = [&](NearMissKind kind, const PlanInputs& other) {
     const std::optional<SmallestRejected> least = Smallest(other, gpus_per_node).find();
+    divides = least.has_value();
     if (!least || !least->memory.fits()) return false;
     const int nodes = (other.gpus + gpus_per_node - 1) / gpus_per_node;
     out.push_back(
@@ -86,6 +88,20 @@ std::vector<NearMiss> near_misses(const PlanInputs& in, const Fabric& fabric) {
     if (!in.base.serving && fits(NearMissKind::zero, sharded)) break;
   }
   PlanInputs more = in;
+  if (!any_divides) {
+    constexpr int most_tried = 256;
+    PlanInputs fewer = in;
+    for (int i = 1; i <= most_tried && i < in.gpus; ++i) {
+      fewer.gpus = in.gpus - i;
+      // Fewer yet would have more to hold each.
+      if (fits(NearMissKind::fewer_gpus, fewer) || divides) break;
+    }
+    for (int i = 1; i <= most_tried; ++i) {
+      more.gpus = in.gpus + i;
+      if (fits(NearMissKind::more_gpus, more)) break;
+    }
+    return out;
+  }
   for (int times = 2; times <= 64 && std::int64_t{in.gpus} * times <= 1'000'000; times *= 2) {
     more.gpus = in.gpus * times;
     if (fits(NearMissKind::more_gpus, more)) break;
@@ -105,6 +121,8 @@ std::string_view to_string(NearMissKind kind) {
       return "zero";
     case NearMissKind::more_gpus:
       return "more_gpus";
+    case NearMissKind::fewer_gpus:
+      return "fewer_gpus";
   }
   check(false, "a known near miss");
   return {};

@@ -1,4 +1,4 @@
-// What would make a layout fit where none does, by memory alone.
+// What would make a layout fit where none does, by memory alone, or by degrees that divide nothing.
 #pragma once
 
 #include <vector>
@@ -7,7 +7,8 @@
 
 namespace collcast::planner {
 
-/// What the search was kept to, ZeRO, and more GPUs, in this order: each alone, as far as it makes a layout fit.
-std::vector<NearMiss> near_misses(const PlanInputs&, const Fabric&);
+/// What the search was kept to, ZeRO, and another number of GPUs, in this order: each alone, as far as it makes a
+/// layout fit. `any_divides`: some layouts were rejected for their memory alone.
+std::vector<NearMiss> near_misses(const PlanInputs&, const Fabric&, bool any_divides);
 
 }  // namespace collcast::planner

@@ -229,6 +229,7 @@ std::string near_miss_text(const NearMiss& miss) {
       break;
   }
   return fmt::format("{} ({}, {}{} GiB)", change, layout_text(miss.choice), miss.at_most ? "at most " : "",
+    case NearMissKind::fewer_gpus:
                      gibibytes(miss.memory.peak()));
 }
 

@@ -75,6 +75,31 @@ TEST_CASE("a plan that some layout fits has no near miss; where degrees are at f
   CHECK(p.near_misses[0].kind == NearMissKind::all_values);
 }
 
+TEST_CASE("where no degrees divide the nearest numbers of GPUs are offered, below and above") {
+  int below = 0, above = 0;
+  for (int gpus = 1; gpus <= 40; ++gpus) {
+    PlanInputs in = small();
+    const auto fits = [&](int count) {
+      in.gpus = count;
+      return planned(in, cluster(16)).feasible > 0;
+    };
+    in.gpus = gpus;
+    const PlanResult p = planned(in, cluster(5));
+    if (p.feasible > 0 || p.smallest) continue;
+    INFO(gpus);
+    for (const NearMiss& miss : p.near_misses) {
+      CHECK(miss.kind == (miss.gpus < gpus ? NearMissKind::fewer_gpus : NearMissKind::more_gpus));
+      CHECK(fits(miss.gpus));
+      const int towards = miss.gpus < gpus ? 1 : -1;
+      for (int between = miss.gpus + towards; between != gpus; between += towards) CHECK_FALSE(fits(between));
+      ++(miss.gpus < gpus ? below : above);
+    }
+    CHECK(std::ranges::count(p.near_misses, NearMissKind::more_gpus, &NearMiss::kind) == 1);
+  }
+  CHECK(below > 10);
+  CHECK(above > 10);
+}
+
 TEST_CASE("a near miss of an order that is made for times says that its memory is a bound") {
   for (const PipelineSchedule schedule :
        {PipelineSchedule::one_f_one_b, PipelineSchedule::zb_1p, PipelineSchedule::zb_2p}) {

@@ -119,7 +119,8 @@ struct NearestToLimits {
 enum class NearMissKind {
   all_values,  ///< of what the search was kept to: a search of all
   zero,        ///< ZeRO-2 or 3, which are looked at only where they are asked for
-  more_gpus    ///< twice as many, or 4, 8 ... 64 times: the fewest of these
+  more_gpus,   ///< twice as many, or 4, 8 ... 64 times: the fewest of these; where no degrees divide, the nearest
+  fewer_gpus   ///< the nearest, where no degrees divide
 };
 std::string_view to_string(NearMissKind);
 /// The layout that then needs the least.
@@ -158,7 +159,7 @@ struct PlanResult {
   std::vector<Rejection> rejected;  ///< most frequent first
   std::optional<SmallestRejected> smallest;
   std::optional<NearestToLimits> nearest = {};
-  std::vector<NearMiss> near_misses = {};  ///< where memory lets no layout fit
+  std::vector<NearMiss> near_misses = {};  ///< where memory, or what degrees divide, lets no layout fit
   std::optional<Unsimulated> unsimulated;  ///< none where all were, or nothing but the end of the search kept them
   bool partial = false;                    ///< stopped before the end
   bool all_seen = true;  ///< every layout was looked at; if partial, then the best were not all simulated
