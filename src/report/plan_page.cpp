@@ -47,6 +47,12 @@ std::string layout_text(const LayoutChoice& c) {
   return out;
 }
 
+std::string time_difference(Seconds own, Seconds best) {
+  const double by = (own - best).count();
+  const bool same = std::abs(by) <= 1e-9 * std::max(own.count(), best.count());
+  return (same || by > 0 ? "+" : "-") + format_seconds(Seconds(same ? 0 : std::abs(by)));
+}
+
 std::string difference(double own, double best) {
   if (own == best || !(best > 0)) return "";
   const double percent = 100 * (own / best - 1);
@@ -305,8 +311,7 @@ void add_why(Page& out, const Why& why, const ServingObjective& objective) {
     const auto row = [&](const char* part, Seconds own, Seconds best) {
       const double step = why.best.step->count();
       if (std::max(own.count(), best.count()) <= 1e-9 * step) return;
-      time.rows.push_back({part, format_seconds(own), format_seconds(best),
-                           (own >= best ? "+" : "-") + format_seconds(Seconds(std::abs((own - best).count())))});
+      time.rows.push_back({part, format_seconds(own), format_seconds(best), time_difference(own, best)});
     };
     for (const BreakdownPart& p : breakdown_parts) row(p.name, beside.breakdown.*p.time, why.best.breakdown.*p.time);
     row("step", *beside.step, *why.best.step);

@@ -29,6 +29,8 @@ std::string where_it_goes(const Breakdown&);
 std::string layout_text(const LayoutChoice&);
 /// "+3.1%", "<0.1%"; empty: none, or nothing to compare with.
 std::string difference(double own, double best);
+/// "+1.2 ms"; "+0 s" of what rounding alone tells apart.
+std::string time_difference(Seconds own, Seconds best);
 
 // --- a server's plan: plan_server_page.cpp ---
 std::string server_text(const LayoutChoice&);

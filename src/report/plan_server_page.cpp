@@ -205,8 +205,7 @@ void add_server_times(Page& out, const char* name, const WhyLayout& own, const W
                  {}};
   };
   const auto add = [](Table& to, const char* part, Seconds a, Seconds b) {
-    to.rows.push_back({part, format_seconds(a), format_seconds(b),
-                       (a >= b ? "+" : "-") + format_seconds(Seconds(std::abs((a - b).count())))});
+    to.rows.push_back({part, format_seconds(a), format_seconds(b), time_difference(a, b)});
   };
   Table rates = table("by closed form");
   const auto rate = [&](const char* figure, double a, double b) {
