@@ -229,13 +229,13 @@ std::string near_miss_text(const NearMiss& miss) {
     case NearMissKind::zero:
       change = fmt::format("with --zero {}", miss.choice.zero);
       break;
+    case NearMissKind::fewer_gpus:
     case NearMissKind::more_gpus:
       change = fmt::format("on {} GPUs", miss.gpus);
       if (miss.more_nodes) change += fmt::format(" with --gpus {} --nodes {}", miss.gpus, miss.nodes);
       break;
   }
   return fmt::format("{} ({}, {}{} GiB)", change, layout_text(miss.choice), miss.at_most ? "at most " : "",
-    case NearMissKind::fewer_gpus:
                      gibibytes(miss.memory.peak()));
 }
 
@@ -417,7 +417,7 @@ Page page(const PlanReport& report) {
   if (in.serving) {
     plain(server_title(report));
     if (in.serving->load) plain(server_load_text(*in.serving));
-    if (in.serving->speculation) plain(speculation_text(*in.serving).substr(2));
+    if (in.serving->speculation) plain(speculation_text(*in.serving));
   } else {
     plain(fmt::format("{} ({} parameters{}), {} x {} tokens per step, on {}, library {}", in.model.name,
                       format_count(parameter_count(in.model)), further_tokens_text(in.model), in.batch.global_batch,

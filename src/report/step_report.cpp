@@ -22,6 +22,8 @@ namespace collcast {
 
 namespace {
 
+std::string drafted(const Serving& s) { return s.speculation ? "; " + speculation_text(s) : std::string(); }
+
 std::string inputs_text(const StepInputs& in) {
   std::string degrees = fmt::format("TP {} x PP {} x DP {}", in.layout.tp, in.layout.pp, in.layout.dp);
   if (in.layout.cp > 1) degrees += fmt::format(" x CP {} ({})", in.layout.cp, to_string(in.layout.cp_exchange));
@@ -56,7 +58,7 @@ std::string inputs_text(const StepInputs& in) {
                        in.serving->batch == 1 ? "1 request" : fmt::format("{} requests", in.serving->batch),
                        in.serving->prompt_tokens, in.serving->output_tokens,
                        in.serving->load ? load_text(*in.serving) : "prompts one by one between the tokens") +
-           speculation_text(*in.serving);
+           drafted(*in.serving);
   if (const auto& s = in.serving)
     return out +
            fmt::format("{} a replica, {} tokens in and {} out, in {} of {}",
@@ -64,7 +66,7 @@ std::string inputs_text(const StepInputs& in) {
                        s->output_tokens,
                        s->micro_batches == 1 ? "1 micro-batch" : fmt::format("{} micro-batches", s->micro_batches),
                        s->batch / s->micro_batches) +
-           speculation_text(*s);
+           drafted(*s);
   out += fmt::format("{} x {} tokens per step in {} of {}", in.batch.global_batch, in.batch.sequence,
                      in.batch.micro_batches(in.layout) == 1
                          ? "1 micro-batch"

@@ -174,9 +174,8 @@ std::string load_text(const Serving& s) {
 }
 
 std::string speculation_text(const Serving& s) {
-  if (!s.speculation) return {};
   const int drafted = s.speculation->tokens;
-  return fmt::format("; {} drafted by {} for a pass, which brings {:.4g}",
+  return fmt::format("{} drafted by {} for a pass, which brings {:.4g}",
                      drafted == 1 ? "1 token" : fmt::format("{} tokens", drafted), to_string(s.speculation->method),
                      s.tokens_per_pass());
 }

@@ -40,7 +40,7 @@ void add_price_notes(Page& out, const StepReport& report);
 std::string load_text(const Serving& s);
 /// ", of 80% of these lengths and more, at most 8192 tokens in a pass"
 std::string load_terms_text(const RequestLoad&);
-/// "; 3 tokens drafted by mtp for a pass, which brings 2.95"; empty without speculative decoding.
+/// "3 tokens drafted by mtp for a pass, which brings 2.95", of a server with speculative decoding.
 std::string speculation_text(const Serving& s);
 /// What a server's page says behind its title: step_server_page.cpp.
 void add_serving(Page& out, const StepReport& report);

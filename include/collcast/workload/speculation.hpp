@@ -7,7 +7,6 @@
 // What passes take: src/workload/drafts.hpp.
 #pragma once
 
-#include <cstdint>
 #include <optional>
 #include <string_view>
 
