@@ -278,7 +278,8 @@ void add_buffers(Section& out, const StepInputs& in, const MemoryTerms& terms, c
     numbers += (numbers.empty() ? "" : " + ") + format_bytes(value);
   };
   if (use.moment == MemoryMoment::optimizer) {
-    add("16-bit gradients as fp32 (4 bytes of the rank's part)", terms.buffers_of_optimizer());
+    add("16-bit gradients as fp32 (4 bytes of the rank's part)", Volume(terms.copied));
+    add("narrower states as fp32 (4 bytes each of the rank's part)", Volume(terms.unscaled));
   } else {
     if (use.moment == MemoryMoment::backward && terms.brought_back() > terms.loss()) {
       const bool core = in.options.recompute_modules == TrainingOptions().recompute_modules;
@@ -347,9 +348,19 @@ Term state_term(const char* name, double bytes, const MemoryTerms& terms, int sh
           std::move(source)};
 }
 
+/// "exp_avg in bf16, exp_avg_sq in bf16, the 16 bits of main_params that the weights do not have".
+std::string states_text(const TrainingOptions& options) {
+  const PrecisionAwareOptimizer& aware = *options.precision_aware_optimizer;
+  return fmt::format("exp_avg in {}, exp_avg_sq in {}, {}", to_string(aware.exp_avg_dtype),
+                     to_string(aware.exp_avg_sq_dtype),
+                     keeps_remainders(options) ? "of fp32 main_params the 16 bits that the weights do not have"
+                                               : fmt::format("main_params in {}", to_string(aware.main_params_dtype)));
+}
+
 std::string optimizer_source(const StepInputs& in, const MemoryTerms& terms) {
-  std::string out = terms.weight_bytes < 4 ? "fp32 master weight and two moments, 4 bytes each"
-                                           : "two moments of 4 bytes; the fp32 weights are their own master";
+  std::string out = in.options.precision_aware_optimizer ? states_text(in.options)
+                    : terms.weight_bytes < 4             ? "fp32 master weight and two moments, 4 bytes each"
+                                             : "two moments of 4 bytes; the fp32 weights are their own master";
   return terms.optimizer_shares > 1 ? out + fmt::format("; ZeRO-{} splits them over the replicas", in.options.zero)
                                     : out;
 }

@@ -193,6 +193,20 @@ void read_lora(Reader& reader, const Node& node, LowRankAdapters& lora) {
   o.finish();
 }
 
+PrecisionAwareOptimizer read_precision_aware(Reader& reader, const Node& node) {
+  using enum StateFormat;
+  PrecisionAwareOptimizer aware;
+  Object o(reader, node, "training.precision_aware_optimizer");
+  const auto moment = as_word<StateFormat>({fp32, bf16, fp16, fp8});
+  o.optional("exp_avg_dtype", aware.exp_avg_dtype, moment);
+  o.optional("exp_avg_sq_dtype", aware.exp_avg_sq_dtype, moment);
+  o.optional("main_params_dtype", aware.main_params_dtype, as_word<StateFormat>({fp32, fp16}));
+  o.optional("main_grads_dtype", aware.main_grads_dtype, as_word<StateFormat>({fp32, bf16}));
+  o.optional("store_param_remainders", aware.store_param_remainders, AsTruth{});
+  o.finish();
+  return aware;
+}
+
 }  // namespace
 
 TrainingOptions read_training(Reader& reader, const Node& node) {
@@ -231,6 +245,8 @@ TrainingOptions read_training(Reader& reader, const Node& node) {
   o.optional("delayed_all_reduce", t.delayed_all_reduce, AsTruth{});
   o.optional("cpu_offloading_num_layers", t.cpu_offloading_num_layers, AsCount{0, 10'000});
   if (const Node* lora = o.optional_map("lora")) read_lora(reader, *lora, t.lora);
+  if (const Node* aware = o.optional_map("precision_aware_optimizer"))
+    t.precision_aware_optimizer = read_precision_aware(reader, *aware);
   o.optional("optimizer", t.optimizer, AsTruth{});
   o.optional("embedding_and_logits", t.embedding_and_logits, AsTruth{});
   o.finish();

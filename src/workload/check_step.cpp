@@ -63,6 +63,7 @@ class Check {
       workload::check_communication(misfits_);
       workload::check_recompute(misfits_);
       workload::check_offloading(misfits_);
+      workload::check_optimizer(misfits_);
       workload::check_adapters(misfits_);
       workload::check_narrow_products(misfits_);
     }

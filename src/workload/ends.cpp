@@ -5,10 +5,10 @@
 // the logits in fp32 three times (12 bytes per logit) and, backward, the saved probabilities once (4) for the
 // 16-bit gradient, or kernel by kernel (unfused_loss); rows of logits that are no multiple of 8 bytes long feed tensor
 // cores badly (kernels.hpp). Adam on fp32 state reads gradient, master and moments and writes master, moments and the
-// 16-bit weight: 26 + g bytes per locally owned parameter; the norm pass reads its gradient once more (g); the whole
-// gradient buffer is zeroed (g; with ZeRO-2 and 3 the owned part). 38 bytes at g = 4 without a distributed optimizer.
-// Before them what compressing gradients takes (gradient_exchange.hpp), behind them the cast of weights that are
-// gathered in fp8 (wire.hpp).
+// 16-bit weight: 26 + g bytes per locally owned parameter (others: optimizer_bytes.hpp); the norm pass reads its
+// gradient once more (g); the whole gradient buffer is zeroed (g; with ZeRO-2 and 3 the owned part). 38 bytes at g = 4
+// without a distributed optimizer. Before them what compressing gradients takes (gradient_exchange.hpp), behind them
+// the cast of weights that are gathered in fp8 (wire.hpp).
 #include <array>
 #include <cmath>
 #include <utility>
@@ -16,6 +16,7 @@
 #include "workload/adapters.hpp"
 #include "workload/gradient_exchange.hpp"
 #include "workload/mtp.hpp"
+#include "workload/optimizer_bytes.hpp"
 #include "workload/parameters.hpp"
 #include "workload/plan.hpp"
 #include "workload/share.hpp"
@@ -185,7 +186,9 @@ std::vector<Operation> optimizer_operations(const StepInputs& in, int stage) {
   const double held = parameters.total(), part = split_parameters(in.layout, parameters).shares;
   const double owned = in.options.zero >= 1 ? part : held;
   ops.push_back(timer.memory("gradient norm", Volume(g * owned)));
-  ops.push_back(timer.memory("adam", Volume((g + timer.precision().adam) * owned)));
+  const OptimizerBytes bytes = optimizer_bytes(in.options);
+  if (bytes.converted > 0) ops.push_back(timer.memory("states to fp32 and back", Volume(bytes.converted * owned)));
+  ops.push_back(timer.memory("adam", Volume((g + bytes.adam) * owned)));
   ops.push_back(timer.memory("zero gradients", Volume(g * (in.options.zero >= 2 ? part : held))));
   for (Operation& cast : casts_of_weights(in, timer, stage)) ops.push_back(std::move(cast));
   return ops;

@@ -12,6 +12,7 @@
 #include "workload/interleaved.hpp"
 #include "workload/kept.hpp"
 #include "workload/mtp.hpp"
+#include "workload/optimizer_bytes.hpp"
 #include "workload/parameters.hpp"
 #include "workload/plan.hpp"
 #include "workload/serving.hpp"
@@ -286,7 +287,8 @@ MemoryTerms memory_terms(const StepInputs& in, int stage, const Orders& made) {
       if (terms.parameters.layers[shape] > 0)
         terms.dequantised = std::max(terms.dequantised, Volume(w * workload::largest_matrix(in, shape)));
   terms.gradient_bytes = in.options.gradient_bytes;
-  terms.optimizer_bytes = in.options.optimizer ? precision.optimizer : 0;
+  const workload::OptimizerBytes optimizer = workload::optimizer_bytes(in.options);
+  terms.optimizer_bytes = optimizer.kept;
   const auto shares = [&](int from) { return in.options.zero >= from ? in.layout.shards() : 1; };
   terms.zero = in.options.zero;
   terms.optimizer_shares = shares(1);
@@ -297,8 +299,8 @@ MemoryTerms memory_terms(const StepInputs& in, int stage, const Orders& made) {
     terms.trained_apart = terms.parameters.trained_experts();
     terms.expert_shares = expert_shards(in.layout);
   }
-  if (in.options.optimizer && terms.gradient_bytes < 4)
-    terms.copied = terms.trained(4, terms.optimizer_shares, terms.zero >= 1);
+  terms.copied = terms.trained(optimizer.copied, terms.optimizer_shares, terms.zero >= 1);
+  terms.unscaled = terms.trained(optimizer.unscaled, terms.optimizer_shares, terms.zero >= 1);
   workload::put_whole(in, terms);
   const workload::GradientCopies copies = workload::gradient_copies(in, stage);
   terms.stale = Volume(copies.stale);

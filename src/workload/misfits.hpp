@@ -70,6 +70,8 @@ void check_sparse(Misfits&);
 void check_recompute(Misfits&);
 /// Activations that wait in the host's memory.
 void check_offloading(Misfits&);
+/// Whether an optimizer of narrower states goes with precision and gradients.
+void check_optimizer(Misfits&);
 /// Linear attention by itself, and what it does not go with.
 void check_linear_sizes(Misfits&);
 void check_hybrid(Misfits&);

@@ -11,14 +11,13 @@ namespace {
 
 struct Entry {
   const char *name, *linear, *core;
-  double activation, operand, weight, optimizer, adam;
-  Precision precision() const { return {linear, core, activation, operand, weight, optimizer, adam}; }
+  double activation, operand, weight;
+  Precision precision() const { return {linear, core, activation, operand, weight}; }
 };
-constexpr std::array entries{
-    Entry{"bf16", "bf16", "bf16", 2, 2, 2, 12, 26}, Entry{"fp16", "fp16", "fp16", 2, 2, 2, 12, 26},
-    Entry{"fp8", "fp8", "bf16", 2, 1, 1, 12, 26},   Entry{"fp4", "fp4", "bf16", 2, 0.5625, 0.5625, 12, 26},
-    Entry{"fp32", "fp32", "fp32", 4, 4, 4, 8, 24},  Entry{"tf32", "tf32", "tf32", 4, 4, 4, 8, 24}};
-constexpr std::array served_only{Entry{"int4", "bf16", "bf16", 2, 2, 0.5625, 0, 0}};
+constexpr std::array entries{Entry{"bf16", "bf16", "bf16", 2, 2, 2}, Entry{"fp16", "fp16", "fp16", 2, 2, 2},
+                             Entry{"fp8", "fp8", "bf16", 2, 1, 1},   Entry{"fp4", "fp4", "bf16", 2, 0.5625, 0.5625},
+                             Entry{"fp32", "fp32", "fp32", 4, 4, 4}, Entry{"tf32", "tf32", "tf32", 4, 4, 4}};
+constexpr std::array served_only{Entry{"int4", "bf16", "bf16", 2, 2, 0.5625}};
 
 template <class Entries>
 std::optional<Precision> found(const Entries& known, std::string_view name) {

@@ -21,8 +21,6 @@ struct Precision {
   double activation = 2;  ///< bytes of an element kept or sent between kernels
   double operand = 2;     ///< bytes of an element that a linear layer reads
   double weight = 2;      ///< the same, of its weights
-  double optimizer = 12;  ///< bytes per parameter: fp32 master and two moments; fp32 weights are their own master
-  double adam = 26;       ///< bytes Adam moves per parameter besides the gradient: state in and out, weight out
 };
 
 /// Nothing if steps are not trained in it.

@@ -131,6 +131,8 @@ void add_unused(const StepInputs& in, std::vector<std::string>& list) {
        "ep is 1");
   none((f.ep_dispatch || f.ep_combine) && in.layout.ep == 1 && in.model.experts.count > 0,
        "communication.ep_dispatch and ep_combine", "ep is 1");
+  none(in.options.precision_aware_optimizer && !in.options.optimizer, "precision_aware_optimizer",
+       "optimizer is false");
   none(f.parameters && sharding_stage(in) == 0, "communication.parameters", "no weights are gathered");
   const bool alone = !exchanges_gradients(in);
   const char* no_replicas = "nobody has the same parameters";

@@ -109,6 +109,9 @@ TEST_CASE("so it is for either order of ranks, schedule, overlap and kind of mod
   in.options.embedding_and_logits = false;
   in.options.gradient_bytes = 2;
   compare_all(in, 16, fabric, {"ring", 1, 1});
+  in.options.optimizer = true;
+  in.options.precision_aware_optimizer = {StateFormat::bf16, StateFormat::fp8};
+  compare_all(in, 16, fabric);
   in.options.embedding_and_logits = true;
   in.options.launch = Seconds(20e-6);
   compare_all(in, 16, fabric);

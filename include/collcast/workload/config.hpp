@@ -16,6 +16,7 @@
 #include "collcast/base/quantity.hpp"
 #include "collcast/topology/spec.hpp"
 #include "collcast/workload/measured_gemms.hpp"
+#include "collcast/workload/optimizer.hpp"
 #include "collcast/workload/speculation.hpp"
 
 namespace collcast {
@@ -508,10 +509,13 @@ struct TrainingOptions {
   /// Layers, the first ones, whose activations go to the host's memory until their backward, beside the computing
   /// (Megatron-Core has this name; one pipeline stage, nothing recomputed).
   int cpu_offloading_num_layers = 0;
+  std::optional<PrecisionAwareOptimizer> precision_aware_optimizer = {};  ///< nothing: all states in fp32
 };
 
 /// Whether layer (from 0) is among those in which things are computed once more, if any are.
 bool recomputes_layer(const TrainingOptions&, int layer);
+/// Of a precision-aware optimizer: whether fp32 parameters are kept as the 16 bits that the weights do not have.
+bool keeps_remainders(const TrainingOptions&);
 /// Whether recomputation is selective and names the module.
 bool recomputes(const TrainingOptions&, RecomputeModule);
 

@@ -185,6 +185,7 @@ struct MemoryTerms {  ///< of one rank of a stage
   Volume unreduced{};                  ///< gradients before they are split, with ZeRO-2 and 3
   bool sums_whole = false;             ///< these are there from one micro-batch to the next
   double copied = 0;                   ///< bytes of the optimizer's fp32 copies of 16-bit gradients, of the rank's part
+  double unscaled = 0;                 ///< bytes of the optimizer's states in fp32 that are kept narrower, at its step
   Volume stale{};                      ///< gradients of the step before, on their way to the other replicas
   Volume error_feedback{};             ///< what compression lost of them
   Volume low_rank{};                   ///< PowerSGD's P and Q
@@ -222,7 +223,7 @@ struct MemoryTerms {  ///< of one rank of a stage
   /// Beside state and, but for the last, activations: at the end of a forward, in a backward, at the optimizer's step.
   Volume buffers_of_forward() const { return loss() + gathered + dequantised + (sums_whole ? unreduced : Volume{}); }
   Volume buffers_of_backward() const { return loss_or_recomputed() + gathered + dequantised + unreduced; }
-  Volume buffers_of_optimizer() const { return Volume(copied); }
+  Volume buffers_of_optimizer() const { return Volume(copied + unscaled); }
 };
 /// `made`: the orders of a schedule that is made for times, once they are known; before, the most that such may hold.
 MemoryTerms memory_terms(const StepInputs&, int stage, const Orders& made = {});

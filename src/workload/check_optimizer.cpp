@@ -1,0 +1,24 @@
+// Whether an optimizer of narrower states goes with what it optimizes, as Megatron-Core has it.
+#include "workload/misfits.hpp"
+#include "workload/precision.hpp"
+
+namespace collcast::workload {
+
+void check_optimizer(Misfits& misfits) {
+  const TrainingOptions& o = misfits.in.options;
+  if (!o.precision_aware_optimizer || misfits.in.serving) return;
+  const auto drop = [](StepInputs& in) { in.options.precision_aware_optimizer.reset(); };
+  if (const auto precision = training_precision(o.precision); precision && precision->activation > 2)
+    misfits.wrong({"training.precision_aware_optimizer", "training.precision"},
+                  "precision_aware_optimizer is of weights in 16 bit, and precision is " + o.precision +
+                      misfits.seen("training.precision"),
+                  {"leave it out, or use precision bf16", drop});
+  if (o.precision_aware_optimizer->main_grads_dtype != StateFormat::fp32 && o.gradient_bytes == 4)
+    misfits.wrong({"training.precision_aware_optimizer.main_grads_dtype", "training.gradient_bytes"},
+                  "main_grads_dtype " + std::string(to_string(o.precision_aware_optimizer->main_grads_dtype)) +
+                      " is of gradients that are kept in 16 bit, and gradient_bytes is 4" +
+                      misfits.seen("training.gradient_bytes"),
+                  {"use fp32, or gradient_bytes 2", [](StepInputs& in) { in.options.gradient_bytes = 2; }});
+}
+
+}  // namespace collcast::workload
