@@ -74,6 +74,12 @@ class Changes {
     const int otherwise = o.gradient_bytes > 2 ? 2 : 4;
     to_.offer(true, {{"training.gradient_bytes", std::to_string(otherwise)}},
               [otherwise](StepInputs& in) { in.options.gradient_bytes = otherwise; });
+    to_.offer(o.optimizer && !o.precision_aware_optimizer,
+              {{"training.precision_aware_optimizer.exp_avg_dtype", "bf16"},
+               {"training.precision_aware_optimizer.exp_avg_sq_dtype", "bf16"}},
+              [](StepInputs& in) {
+                in.options.precision_aware_optimizer = {StateFormat::bf16, StateFormat::bf16};
+              });
     Values plain{{"layout.schedule", "1f1b"}};
     if (in_.layout.vpp > 1) plain.emplace_back("layout.vpp", "1");
     to_.offer(schedule && stages && in_.layout.schedule != PipelineSchedule::one_f_one_b, plain, [](StepInputs& in) {

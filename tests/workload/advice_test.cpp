@@ -29,6 +29,11 @@ Setter degree(int ParallelLayout::*member) {
   return [member](StepInputs& in, const std::string& value) { in.layout.*member = std::stoi(value); };
 }
 
+PrecisionAwareOptimizer& aware(StepInputs& in) {
+  auto& optimizer = in.options.precision_aware_optimizer;
+  return optimizer ? *optimizer : optimizer.emplace();
+}
+
 /// Everything that is offered anywhere; an unknown path fails.
 void put(StepInputs& in, const std::string& path, const std::string& value) {
   static const std::map<std::string, Setter> known{
@@ -80,6 +85,10 @@ void put(StepInputs& in, const std::string& path, const std::string& value) {
       {"training.overlap_cp", [](StepInputs& in, const auto& v) { in.options.overlap_cp = v == "true"; }},
       {"training.overlap_ep", [](StepInputs& in, const auto& v) { in.options.overlap_ep = v == "true"; }},
       {"training.zero", [](StepInputs& in, const auto& v) { in.options.zero = std::stoi(v); }},
+      {"training.precision_aware_optimizer.exp_avg_dtype",
+       [](StepInputs& in, const auto&) { aware(in).exp_avg_dtype = StateFormat::bf16; }},
+      {"training.precision_aware_optimizer.exp_avg_sq_dtype",
+       [](StepInputs& in, const auto&) { aware(in).exp_avg_sq_dtype = StateFormat::bf16; }},
       {"training.gradient_bytes", [](StepInputs& in, const auto& v) { in.options.gradient_bytes = std::stoi(v); }},
       {"training.cpu_offloading_num_layers",
        [](StepInputs& in, const auto& v) { in.options.cpu_offloading_num_layers = std::stoi(v); }},
