@@ -45,6 +45,24 @@ bool says(const TrainingStep& step, const std::string& what) { return std::range
 
 }  // namespace
 
+TEST_CASE("recipes in bf16, and DeepSeek-V3's in any precision, have a precision-aware optimizer") {
+  const auto optimizer = [](const char* framework, const char* model, const char* precision) {
+    const TrainingStep step = step_by_recipe(dense_row(framework, model, "H100-SXM5-80GB", precision, 4));
+    return step.inputs.options.precision_aware_optimizer;
+  };
+  const auto llama = optimizer("Megatron-Bridge 26.02", "llama3-70b", "bf16");
+  REQUIRE(llama);
+  CHECK(llama->exp_avg_dtype == StateFormat::fp32);
+  CHECK(llama->store_param_remainders);
+  CHECK(llama->main_grads_dtype == StateFormat::fp32);
+  CHECK_FALSE(optimizer("Megatron-Bridge 26.02", "llama3-70b", "fp8"));
+  CHECK_FALSE(optimizer("NeMo 24.07", "llama3-70b", "bf16"));
+  const auto deepseek = optimizer("Megatron-Bridge 26.02", "deepseek-v3", "fp8");
+  REQUIRE(deepseek);
+  CHECK(deepseek->exp_avg_dtype == StateFormat::bf16);
+  CHECK(deepseek->main_grads_dtype == StateFormat::bf16);
+}
+
 TEST_CASE("with TP every recipe splits the sequence, and some run TP in rings") {
   const auto step = [](const char* framework, const char* model, const char* gpu, const char* precision, int tp = 4) {
     return step_by_recipe(dense_row(framework, model, gpu, precision, tp));

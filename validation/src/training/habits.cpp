@@ -56,6 +56,9 @@ std::string habits_text(const TrainingRow& row, const StepInputs& in) {
   std::vector<std::string> said{o.attention == Attention::unfused ? "unfused attention" : "flash attention"};
   said.push_back(in.model.dropout > 0 ? fmt::format("dropout {}", in.model.dropout) : "no dropout");
   said.push_back(fmt::format("gradients of {} bytes", o.gradient_bytes));
+  if (o.precision_aware_optimizer)
+    said.push_back(fmt::format("a precision-aware optimizer with moments in {}",
+                               to_string(o.precision_aware_optimizer->exp_avg_dtype)));
   if (!o.fuse_accumulation) said.emplace_back("added up by kernels of their own");
   if (has_narrow_products(o.precision))
     said.push_back(fmt::format("inputs of products kept in {}", o.save_original_input ? "16 bit" : o.precision));

@@ -11,6 +11,9 @@
 //   cpu_offloading_num_layers: llama/llama{3,31}_workload_base_configs.py at 00919dc and 0013c9a, of 25.09
 //     llama31/llama31_405b_llm_pretrain.yaml at 0cfe9a4; the 70B presets of 25.09, which say none, ran with a
 //     micro-batch of one, and rows of two have those of 25.11
+//   precision_aware_optimizer: of every run in bf16 (scripts/performance/run_script.py at 012a84d: fp32 states, whose
+//     parameters are remainders), and of DeepSeek-V3 in any precision with moments in bf16
+//     (src/megatron/bridge/recipes/deepseek/deepseek_v3.py at 05d003f: gradients in bf16, too)
 #include "training/recipes.hpp"
 
 #include <array>
@@ -146,6 +149,18 @@ int recipe_offloads(const TrainingRow& row) {
     if (is_of(row, known) && precision.starts_with(known.precision) && row.mbs == known.micro_batch)
       return known.layers;
   return 0;
+}
+
+std::optional<PrecisionAwareOptimizer> recipe_optimizer(const TrainingRow& row, int gradient_bytes) {
+  if (!has_recipe(row)) return std::nullopt;
+  PrecisionAwareOptimizer aware;
+  if (lower(row.model_id).starts_with("deepseek-v3")) {
+    aware.exp_avg_dtype = aware.exp_avg_sq_dtype = StateFormat::bf16;
+    if (gradient_bytes == 2) aware.main_grads_dtype = StateFormat::bf16;
+  } else if (!lower(row.precision).starts_with("bf16")) {
+    return std::nullopt;
+  }
+  return aware;
 }
 
 ExpertRecipe expert_recipe(const TrainingRow& row) {
