@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "planner/families.hpp"
-#include "planner/pieces.hpp"
 #include "planner/servers.hpp"
 
 namespace collcast::planner {
@@ -65,7 +64,7 @@ class Smallest {
 
 }  // namespace
 
-std::vector<NearMiss> near_misses(const PlanInputs& in, const Fabric& fabric, bool any_divides) {
+std::vector<NearMiss> near_misses(const PlanInputs& in, const Fabric& fabric, bool any_divides, Desk& desk) {
   const int gpus_per_node = fabric.ranks_per_node();
   std::vector<NearMiss> out;
   bool divides = false;  // of those that were looked at last
@@ -90,19 +89,20 @@ std::vector<NearMiss> near_misses(const PlanInputs& in, const Fabric& fabric, bo
   PlanInputs more = in;
   if (!any_divides) {
     constexpr int most_tried = 256;
+    // Of one node any number, of several whole ones.
+    const int each = in.gpus < gpus_per_node ? 1 : gpus_per_node;
     PlanInputs fewer = in;
-    for (int i = 1; i <= most_tried && i < in.gpus; ++i) {
-      fewer.gpus = in.gpus - i;
-      // Fewer yet would have more to hold each.
+    fewer.gpus = (in.gpus - 1) / each * each;
+    // Fewer yet would have more to hold each.
+    for (int i = 0; i < most_tried && fewer.gpus > 0 && !desk.stopped(); ++i, fewer.gpus -= each)
       if (fits(NearMissKind::fewer_gpus, fewer) || divides) break;
-    }
-    for (int i = 1; i <= most_tried; ++i) {
-      more.gpus = in.gpus + i;
+    for (int i = 1; i <= most_tried && !desk.stopped(); ++i) {
+      more.gpus = in.gpus / each * each + i * each;
       if (fits(NearMissKind::more_gpus, more)) break;
     }
     return out;
   }
-  for (int times = 2; times <= 64 && std::int64_t{in.gpus} * times <= 1'000'000; times *= 2) {
+  for (int times = 2; times <= 64 && std::int64_t{in.gpus} * times <= 1'000'000 && !desk.stopped(); times *= 2) {
     more.gpus = in.gpus * times;
     if (fits(NearMissKind::more_gpus, more)) break;
   }

@@ -4,11 +4,12 @@
 #include <vector>
 
 #include "collcast/planner/plan.hpp"
+#include "planner/pieces.hpp"
 
 namespace collcast::planner {
 
 /// What the search was kept to, ZeRO, and another number of GPUs, in this order: each alone, as far as it makes a
-/// layout fit. `any_divides`: some layouts were rejected for their memory alone.
-std::vector<NearMiss> near_misses(const PlanInputs&, const Fabric&, bool any_divides);
+/// layout fit; when stopped, as far as it has come. `any_divides`: some layouts were rejected for their memory alone.
+std::vector<NearMiss> near_misses(const PlanInputs&, const Fabric&, bool any_divides, Desk&);
 
 }  // namespace collcast::planner

@@ -462,8 +462,9 @@ Result<PlanResult> plan(const PlanInputs& in, const Fabric& fabric, const PlanOp
     const Bytes each = options.memory == unlimited_memory ? unlimited_memory : Bytes(options.memory.value() / threads);
     if (!plan.partial) simulate_best(in, fabric, static_cast<std::size_t>(options.simulate), each, desk, plan);
     plan.pareto = best_compromises(in, by_form, plan.ranked);
-    if (plan.feasible == 0 && plan.all_seen && !plan.nearest)
-      plan.near_misses = near_misses(in, fabric, plan.smallest.has_value());
+    if (plan.feasible > 0 || !plan.all_seen || plan.nearest) return;
+    plan.near_misses = near_misses(in, fabric, plan.smallest.has_value(), desk);
+    plan.partial = plan.partial || desk.stopped();
   });
   return plan;
 }

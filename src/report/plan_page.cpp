@@ -376,6 +376,8 @@ void add_variants(Page& out, const PlanReport& report) {
 
 std::string partial_text(const PlanReport& report) {
   const auto cut = [&](bool all_seen) {
+    if (all_seen && report.result.feasible == 0)
+      return "partial: every layout was seen, none fits; stopped before all was tried that would make one fit";
     return all_seen ? "partial: every layout was seen; stopped before the best were simulated"
                     : "partial: stopped before every layout was seen";
   };

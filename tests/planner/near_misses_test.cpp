@@ -75,7 +75,7 @@ TEST_CASE("a plan that some layout fits has no near miss; where degrees are at f
   CHECK(p.near_misses[0].kind == NearMissKind::all_values);
 }
 
-TEST_CASE("where no degrees divide the nearest numbers of GPUs are offered, below and above") {
+TEST_CASE("where no degrees divide the nearest numbers of GPUs are offered: of a node any, else whole nodes") {
   int below = 0, above = 0;
   for (int gpus = 1; gpus <= 40; ++gpus) {
     PlanInputs in = small();
@@ -90,8 +90,10 @@ TEST_CASE("where no degrees divide the nearest numbers of GPUs are offered, belo
     for (const NearMiss& miss : p.near_misses) {
       CHECK(miss.kind == (miss.gpus < gpus ? NearMissKind::fewer_gpus : NearMissKind::more_gpus));
       CHECK(fits(miss.gpus));
-      const int towards = miss.gpus < gpus ? 1 : -1;
-      for (int between = miss.gpus + towards; between != gpus; between += towards) CHECK_FALSE(fits(between));
+      const int each = gpus < 8 ? 1 : 8, towards = miss.gpus < gpus ? each : -each;
+      CHECK(miss.gpus % each == 0);
+      for (int between = miss.gpus + towards; towards > 0 ? between < gpus : between > gpus; between += towards)
+        CHECK_FALSE(fits(between));
       ++(miss.gpus < gpus ? below : above);
     }
     CHECK(std::ranges::count(p.near_misses, NearMissKind::more_gpus, &NearMiss::kind) == 1);

@@ -119,8 +119,10 @@ struct NearestToLimits {
 enum class NearMissKind {
   all_values,  ///< of what the search was kept to: a search of all
   zero,        ///< ZeRO-2 or 3, which are looked at only where they are asked for
-  more_gpus,   ///< twice as many, or 4, 8 ... 64 times: the fewest of these; where no degrees divide, the nearest
-  fewer_gpus   ///< the nearest, where no degrees divide
+  /// Twice as many, or 4, 8 ... 64 times: the fewest of these. Where no degrees divide, the nearest: on a node any
+  /// number, beyond it whole nodes, 256 of either at most.
+  more_gpus,
+  fewer_gpus  ///< the nearest of these, where no degrees divide
 };
 std::string_view to_string(NearMissKind);
 /// The layout that then needs the least.
