@@ -126,7 +126,7 @@ void add_impossible(const std::vector<SavedValue>& rows, SavedResult& out) {
   std::vector<std::pair<std::string, std::vector<std::string>>> by_reason;
   for (const SavedValue& from : rows) {
     if (from.has("step_s")) continue;
-    const std::string reason = from.text("reason");
+    const std::string reason = from.has("reason") ? scalar_text(from.json()["reason"]) : std::string();
     auto same = std::ranges::find(by_reason, reason, [](const auto& one) { return one.first; });
     if (same == by_reason.end()) same = by_reason.insert(same, {reason, {}});
     same->second.push_back(point_name(from));
