@@ -348,7 +348,7 @@ Term state_term(const char* name, double bytes, const MemoryTerms& terms, int sh
           std::move(source)};
 }
 
-/// "exp_avg in bf16, exp_avg_sq in bf16, the 16 bits of main_params that the weights do not have".
+/// "exp_avg in bf16, exp_avg_sq in bf16, of fp32 main_params the 16 bits that the weights do not have".
 std::string states_text(const TrainingOptions& options) {
   const PrecisionAwareOptimizer& aware = *options.precision_aware_optimizer;
   return fmt::format("exp_avg in {}, exp_avg_sq in {}, {}", to_string(aware.exp_avg_dtype),

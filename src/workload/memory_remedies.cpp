@@ -74,11 +74,14 @@ class Changes {
     const int otherwise = o.gradient_bytes > 2 ? 2 : 4;
     to_.offer(true, {{"training.gradient_bytes", std::to_string(otherwise)}},
               [otherwise](StepInputs& in) { in.options.gradient_bytes = otherwise; });
-    to_.offer(o.optimizer && !o.precision_aware_optimizer,
+    const PrecisionAwareOptimizer now = o.precision_aware_optimizer.value_or(PrecisionAwareOptimizer());
+    to_.offer(o.optimizer && (now.exp_avg_dtype == StateFormat::fp32 || now.exp_avg_sq_dtype == StateFormat::fp32),
               {{"training.precision_aware_optimizer.exp_avg_dtype", "bf16"},
                {"training.precision_aware_optimizer.exp_avg_sq_dtype", "bf16"}},
-              [](StepInputs& in) {
-                in.options.precision_aware_optimizer = {StateFormat::bf16, StateFormat::bf16};
+              [now](StepInputs& in) {
+                in.options.precision_aware_optimizer = now;
+                in.options.precision_aware_optimizer->exp_avg_dtype = StateFormat::bf16;
+                in.options.precision_aware_optimizer->exp_avg_sq_dtype = StateFormat::bf16;
               });
     Values plain{{"layout.schedule", "1f1b"}};
     if (in_.layout.vpp > 1) plain.emplace_back("layout.vpp", "1");

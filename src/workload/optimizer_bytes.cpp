@@ -1,6 +1,7 @@
 #include "workload/optimizer_bytes.hpp"
 
 #include "collcast/base/check.hpp"
+#include "collcast/workload/precisions.hpp"
 #include "workload/precision.hpp"
 
 namespace collcast {
@@ -73,8 +74,9 @@ OptimizerBytes optimizer_bytes(const TrainingOptions& options) {
   const auto& aware = options.precision_aware_optimizer;
   const bool remainders = keeps_remainders(options);
   out.adam = 2 * moments + (remainders ? 2 * 2 + 2 * weight : 2 * fp32 + weight);
-  const bool reads_16_bit = aware && aware->main_grads_dtype != StateFormat::fp32;
-  out.copied = gradient < fp32 && !reads_16_bit ? fp32 : 0;
+  const bool reads_as_kept =
+      aware && (aware->main_params_dtype != StateFormat::fp32 || !has_narrow_products(options.precision));
+  out.copied = gradient < fp32 && !reads_as_kept ? fp32 : 0;
   if (!aware) {
     out.kept = moments + fp32;
     return out;

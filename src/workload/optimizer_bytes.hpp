@@ -16,6 +16,12 @@
 //   back    bf16 cast 4 + 2 and copied 2 + 2; fp16 its largest 4, scaled 4 + 4, copied 4 + 2; fp8 its largest 4, cast
 //           4 + 1
 // While the kernel runs they are there in fp32, too: `unscaled`. fp8 and fp16 have a scale for each tensor, left out.
+//
+// Gradients in 16 bit are copied in fp32 for the usual optimizer. The precision-aware one reads them as they are, but
+// in fp8 and fp4 with parameters in fp32, which it then does not keep itself
+// (megatron/core/optimizer/distrib_optimizer.py, _copy_model_grads_to_main_grads; optimizer_config.py,
+// use_precision_aware_optimizer_no_fp8_or_ds_fp8; delayed scaling, which is told apart there, is not here).
+// main_grads_dtype is what gradients are kept in, and changes no number.
 #pragma once
 
 #include "collcast/workload/config.hpp"

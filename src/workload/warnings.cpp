@@ -10,6 +10,7 @@
 #include "workload/adapters.hpp"
 #include "workload/gradient_exchange.hpp"
 #include "workload/memory_remedies.hpp"
+#include "workload/optimizer_bytes.hpp"
 #include "workload/plan.hpp"
 #include "workload/ratio_remedies.hpp"
 #include "workload/share.hpp"
@@ -94,6 +95,14 @@ std::optional<std::string> larger_buckets(const StepInputs& in) {
          " of gradients into more than " + std::to_string(most_buckets) + " pieces";
 }
 
+/// Whether the optimizer keeps and moves the same as without being precision-aware.
+bool is_usual_optimizer(TrainingOptions options) {
+  const OptimizerBytes now = optimizer_bytes(options);
+  options.precision_aware_optimizer.reset();
+  const OptimizerBytes usual = optimizer_bytes(options);
+  return now.kept == usual.kept && now.converted == usual.converted && now.copied == usual.copied;
+}
+
 /// What the scenario asks for in vain.
 void add_unused(const StepInputs& in, std::vector<std::string>& list) {
   const CommunicationFormats& f = in.options.communication;
@@ -133,6 +142,8 @@ void add_unused(const StepInputs& in, std::vector<std::string>& list) {
        "communication.ep_dispatch and ep_combine", "ep is 1");
   none(in.options.precision_aware_optimizer && !in.options.optimizer, "precision_aware_optimizer",
        "optimizer is false");
+  none(in.options.precision_aware_optimizer && in.options.optimizer && is_usual_optimizer(in.options),
+       "precision_aware_optimizer", "all states are kept in fp32");
   none(f.parameters && sharding_stage(in) == 0, "communication.parameters", "no weights are gathered");
   const bool alone = !exchanges_gradients(in);
   const char* no_replicas = "nobody has the same parameters";

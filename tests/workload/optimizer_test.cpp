@@ -71,8 +71,14 @@ TEST_CASE("bytes that an optimizer keeps and moves for a parameter, by hand") {
 
 TEST_CASE("gradients in 16 bit are copied in fp32 unless the optimizer reads them as they are") {
   CHECK(bytes("bf16", {}, 2).copied == 4);
-  CHECK(bytes("bf16", PrecisionAwareOptimizer{}, 2).copied == 4);
-  CHECK(bytes("bf16", PrecisionAwareOptimizer{fp32, fp32, fp32, bf16}, 2).copied == 0);
+  CHECK(bytes("fp8", {}, 2).copied == 4);
+  for (const StateFormat gradients : {fp32, bf16}) {
+    CHECK(bytes("bf16", PrecisionAwareOptimizer{fp32, fp32, fp32, gradients}, 2).copied == 0);
+    CHECK(bytes("fp16", PrecisionAwareOptimizer{fp32, fp32, fp32, gradients}, 2).copied == 0);
+    // In fp8 the parameters in fp32 are not the optimizer's own, those in fp16 are.
+    CHECK(bytes("fp8", PrecisionAwareOptimizer{bf16, bf16, fp32, gradients}, 2).copied == 4);
+    CHECK(bytes("fp8", PrecisionAwareOptimizer{bf16, bf16, fp16, gradients}, 2).copied == 0);
+  }
   TrainingOptions none;
   none.optimizer = false;
   none.gradient_bytes = 2;
