@@ -6,7 +6,7 @@ namespace collcast::workload {
 
 void check_optimizer(Misfits& misfits) {
   const TrainingOptions& o = misfits.in.options;
-  if (!o.precision_aware_optimizer || misfits.in.serving) return;
+  if (!o.precision_aware_optimizer) return;
   const auto drop = [](StepInputs& in) { in.options.precision_aware_optimizer.reset(); };
   if (const auto precision = training_precision(o.precision); precision && precision->activation > 2)
     misfits.wrong({"training.precision_aware_optimizer", "training.precision"},
