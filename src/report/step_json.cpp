@@ -126,8 +126,7 @@ void add_training(Json& out, const StepInputs& in) {
     out["options"]["precision_aware_optimizer"] = {{"exp_avg_dtype", to_string(aware->exp_avg_dtype)},
                                                    {"exp_avg_sq_dtype", to_string(aware->exp_avg_sq_dtype)},
                                                    {"main_params_dtype", to_string(aware->main_params_dtype)},
-                                                   {"main_grads_dtype", to_string(aware->main_grads_dtype)},
-                                                   {"store_param_remainders", aware->store_param_remainders}};
+                                                   {"store_param_remainders", keeps_remainders(in.options)}};
   if (in.layout.cp > 1) out["options"]["overlap_cp"] = in.options.overlap_cp;
   if (in.model.experts.count > 0) {
     out["options"]["overlap_ep"] = in.options.overlap_ep;

@@ -201,7 +201,6 @@ PrecisionAwareOptimizer read_precision_aware(Reader& reader, const Node& node) {
   o.optional("exp_avg_dtype", aware.exp_avg_dtype, moment);
   o.optional("exp_avg_sq_dtype", aware.exp_avg_sq_dtype, moment);
   o.optional("main_params_dtype", aware.main_params_dtype, as_word<StateFormat>({fp32, fp16}));
-  o.optional("main_grads_dtype", aware.main_grads_dtype, as_word<StateFormat>({fp32, bf16}));
   o.optional("store_param_remainders", aware.store_param_remainders, AsTruth{});
   o.finish();
   return aware;

@@ -13,12 +13,6 @@ void check_optimizer(Misfits& misfits) {
                   "precision_aware_optimizer is of weights in 16 bit, and precision is " + o.precision +
                       misfits.seen("training.precision"),
                   {"leave it out, or use precision bf16", drop});
-  if (o.precision_aware_optimizer->main_grads_dtype != StateFormat::fp32 && o.gradient_bytes == 4)
-    misfits.wrong({"training.precision_aware_optimizer.main_grads_dtype", "training.gradient_bytes"},
-                  "main_grads_dtype " + std::string(to_string(o.precision_aware_optimizer->main_grads_dtype)) +
-                      " is of gradients that are kept in 16 bit, and gradient_bytes is 4" +
-                      misfits.seen("training.gradient_bytes"),
-                  {"use fp32, or gradient_bytes 2", [](StepInputs& in) { in.options.gradient_bytes = 2; }});
 }
 
 }  // namespace collcast::workload

@@ -20,8 +20,8 @@
 // Gradients in 16 bit are copied in fp32 for the usual optimizer. The precision-aware one reads them as they are, but
 // in fp8 and fp4 with parameters in fp32, which it then does not keep itself
 // (megatron/core/optimizer/distrib_optimizer.py, _copy_model_grads_to_main_grads; optimizer_config.py,
-// use_precision_aware_optimizer_no_fp8_or_ds_fp8; delayed scaling, which is told apart there, is not here).
-// main_grads_dtype is what gradients are kept in, and changes no number.
+// use_precision_aware_optimizer_no_fp8_or_ds_fp8; delayed scaling, which is told apart there, is not here). In what
+// gradients are kept, there main_grads_dtype, gradient_bytes says.
 #pragma once
 
 #include "collcast/workload/config.hpp"

@@ -170,7 +170,7 @@ training:
   gradient_compression: {method: ratio, ratio: 4, moved: 8, error_feedback: true}
   delayed_all_reduce: true
   lora: {rank: 16, target_modules: [linear_qkv, linear_fc2], base_weights: nf4}
-  precision_aware_optimizer: {exp_avg_dtype: bf16, exp_avg_sq_dtype: fp8, main_params_dtype: fp32, main_grads_dtype: bf16, store_param_remainders: true}
+  precision_aware_optimizer: {exp_avg_dtype: bf16, exp_avg_sq_dtype: fp8, main_params_dtype: fp32, store_param_remainders: true}
   optimizer: true
   embedding_and_logits: true
 search:

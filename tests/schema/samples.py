@@ -47,7 +47,7 @@ SCENARIOS = {
                      "communication": {"tp_gather": "fp8", "tp_reduce": "fp8", "ep_dispatch": "fp8", "ep_combine": "bf16", "parameters": "bf16", "gradients": "bf16", "scale_block": 128},
                      "gradient_compression": {"method": "ratio", "ratio": 4, "moved": 8, "error_feedback": True}, "delayed_all_reduce": False,
                      "overlap_ep": True, "moe_token_dispatcher": "flex", "expert_imbalance": 1.5, "moe_capacity_factor": 2, "optimizer": True,
-                     "precision_aware_optimizer": {"exp_avg_dtype": "bf16", "exp_avg_sq_dtype": "fp8", "main_params_dtype": "fp16", "main_grads_dtype": "bf16", "store_param_remainders": False},
+                     "precision_aware_optimizer": {"exp_avg_dtype": "bf16", "exp_avg_sq_dtype": "fp8", "main_params_dtype": "fp16", "store_param_remainders": False},
                      "embedding_and_logits": True},
         "search": {"tp": [1, 2], "pp": [1], "dp": [1], "micro_batch": [1], "sequence_parallel": [True, False],
                    "recompute": ["none"], "zero": [0], "cp": [1], "ep": [1], "vpp": [1, 2]},

@@ -16,7 +16,6 @@ struct PrecisionAwareOptimizer {
   StateFormat exp_avg_dtype = StateFormat::fp32;      ///< first moment
   StateFormat exp_avg_sq_dtype = StateFormat::fp32;   ///< second moment
   StateFormat main_params_dtype = StateFormat::fp32;  ///< or fp16
-  StateFormat main_grads_dtype = StateFormat::fp32;   ///< or bf16; as gradients are kept, changes no number
   /// Of fp32 parameters beside weights in bf16 the 16 bits alone that those do not have.
   bool store_param_remainders = true;
 };

@@ -358,7 +358,7 @@ class Reading {
     if (habits_.flash != FlashAttention::table) open_flash_attention();
     if (row_.source_id == "bloom-prequel") wait_for_each_launch(o);
     o.gradient_bytes = o.precision == "fp16" ? habits_.gradient_bytes_16 : habits_.gradient_bytes;
-    o.precision_aware_optimizer = recipe_optimizer(row_, o.gradient_bytes);
+    o.precision_aware_optimizer = recipe_optimizer(row_);
     o.fuse_accumulation = !adds_gradients_apart();
     o.save_original_input = has_narrow_products(o.precision) && !habits_.keeps_casts;
     o.fuse_loss =

@@ -151,10 +151,9 @@ int recipe_offloads(const TrainingRow& row) {
   return 0;
 }
 
-std::optional<PrecisionAwareOptimizer> recipe_optimizer(const TrainingRow& row, int gradient_bytes) {
+std::optional<PrecisionAwareOptimizer> recipe_optimizer(const TrainingRow& row) {
   if (!has_recipe(row)) return std::nullopt;
   PrecisionAwareOptimizer aware;
-  if (gradient_bytes == 2) aware.main_grads_dtype = StateFormat::bf16;
   if (lower(row.model_id).starts_with("deepseek-v3")) {
     aware.exp_avg_dtype = aware.exp_avg_sq_dtype = StateFormat::bf16;
   } else if (!lower(row.precision).starts_with("bf16")) {

@@ -25,8 +25,8 @@ bool has_recipe(const TrainingRow&);
 bool recipe_has_rings(const TrainingRow&);
 /// What its recipe computes once more; empty: nothing, or none is known.
 RecomputeModules recipe_recomputes(const TrainingRow&);
-/// The optimizer of its recipe, where that is precision-aware, beside gradients of so many bytes.
-std::optional<PrecisionAwareOptimizer> recipe_optimizer(const TrainingRow&, int gradient_bytes);
+/// The optimizer of its recipe, where that is precision-aware.
+std::optional<PrecisionAwareOptimizer> recipe_optimizer(const TrainingRow&);
 /// Of how many layers its recipe moves the activations to the host's memory (cpu_offloading_num_layers).
 int recipe_offloads(const TrainingRow&);
 
