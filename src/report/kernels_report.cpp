@@ -67,6 +67,13 @@ Json document_json(const KernelReport& report) {
   for (const KernelDeviation& row : report.rows) out["rows"].push_back(row_json(row));
   out["summary"] = Json::array();
   for (const KernelSummaryRow& row : summary(report)) out["summary"].push_back(summary_json(row));
+  out["foreign"] = Json::array();
+  for (const ForeignKernels& of : report.foreign) {
+    Json one{{"source_id", of.source_id}, {"kernels", of.kernels}, {"precision", of.precision}};
+    one.update(error_json(error_summary(of.time)));
+    one["roofline"] = error_json(error_summary(of.roofline));
+    out["foreign"].push_back(std::move(one));
+  }
   out["unscored"] = Json::array();
   for (const UnscoredKernels& row : report.unscored)
     out["unscored"].push_back({{"id", row.source_id}, {"rows", row.rows}, {"why", row.why}});
@@ -91,6 +98,17 @@ Table summary_table(const KernelReport& report) {
     out.rows.push_back({or_all(row.source_id), or_all(row.precision), fmt::format("{}", row.time.n),
                         error_text(row.time), fmt::format("{:.2f}", row.time.median_ratio), error_text(row.roofline),
                         fmt::format("{}", row.interpolated)});
+  return out;
+}
+
+Table foreign_table(const KernelReport& report) {
+  Table out{"by another GPU's kernel table on the own data sheet, as of a GPU that nobody measured",
+            {{"system", "", Align::left}, {"kernel table", "", Align::left}, {"precision", "", Align::left}},
+            {}};
+  for (const char* title : {"products", "time", "by roofline alone"}) out.columns.push_back({title, "", Align::right});
+  for (const ForeignKernels& of : report.foreign)
+    out.rows.push_back({of.source_id, of.kernels, of.precision, fmt::format("{}", of.time.size()),
+                        error_text(error_summary(of.time)), error_text(error_summary(of.roofline))});
   return out;
 }
 
@@ -163,6 +181,7 @@ Page page(const KernelReport& report) {
   out.blocks.push_back(Paragraph{"each product by measured ones of other (n, k) only, so that none is scored by itself",
                                  Paragraph::Tone::note});
   out.blocks.push_back(summary_table(report));
+  if (!report.foreign.empty()) out.blocks.push_back(foreign_table(report));
   out.blocks.push_back(farthest_table(report));
   if (!report.unscored.empty()) {
     Table unscored{"not scored", {{"rows", "", Align::right}, {"of", "", Align::left}, {"why", "", Align::left}}, {}};

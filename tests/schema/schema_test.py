@@ -180,7 +180,7 @@ COMMANDS = [
     ("validate", "collcast validate --measured validation/data/nccl-tests/h100*.csv"),  # of some no source says if sound
     ("validate", "collcast validate --training --budget A=99%,memory.bloom-prequel.A=1%"),
     ("validate", "collcast validate --inference --budget tpot.all=999%,ttft.vllm=1%"),
-    ("validate", "collcast validate --kernels topologies/kernels/gemm-h200.csv validation/data/training --budget all=99%,h200_sxm.fp8=1%"),
+    ("validate", "collcast validate --kernels topologies/kernels/gemm-h200.csv topologies/kernels/gemm-h100.csv validation/data/training --budget all=99%,h200_sxm.fp8=1%"),
     ("validate", "collcast validate --measured tests/golden/inputs/all_reduce.log --topology dgx-h100"),  # no sidecar
     ("validate", "collcast validate --measured tests/golden/inputs/all_reduce.log tests/golden/inputs/nobody-2x8-all_reduce.csv"),  # no system that is described
     ("calibrate", f"collcast calibrate --measured {TABLES} --library nccl"),

@@ -3,6 +3,8 @@
 
 #include <catch2/catch.hpp>
 
+#include <cmath>
+
 #include "training_rows.hpp"
 
 using namespace collcast;
@@ -33,6 +35,29 @@ TEST_CASE("products that were not measured are foreseen to 4 % (median) and 12 %
     CHECK(row.time.median_ape < 0.04);
     CHECK(row.time.p90_ape < 0.12);
   }
+}
+
+TEST_CASE("products of one GPU are met better with another's measured ones than by its roofline alone") {
+  const auto tables = load_kernel_tables({COLLCAST_SOURCE_DIR "/topologies/kernels"}, {"test"});
+  REQUIRE(to_text(tables.errors()) == "");
+  const KernelReport report = validate_kernels(*tables, training_machines());
+  // Of H100, H200 and B200, each by the two others, in bf16 and fp8; fp4 is of the B200 alone.
+  REQUIRE(report.foreign.size() == 12);
+  const auto error = [](std::vector<double> ratios) {
+    double sum = 0;
+    for (const double ratio : ratios) sum += std::abs(ratio - 1);
+    return sum / static_cast<double>(ratios.size());
+  };
+  for (const ForeignKernels& of : report.foreign) {
+    CAPTURE(of.source_id, of.kernels, of.precision);
+    CHECK(of.source_id.substr(0, 4) != of.kernels);
+    CHECK(of.time.size() > 900);
+    CHECK(of.time.size() == of.roofline.size());
+    CHECK(error(of.time) < error(of.roofline));
+    CHECK(error(of.time) < 0.18);
+  }
+  // A table of one GPU's products has none of another's.
+  CHECK(kernel_report("system,dtype,m,n,k,latency_ms\nh100_sxm,bfloat16,4096,4096,4096,0.2\n").foreign.empty());
 }
 
 TEST_CASE("a product is never scored by itself") {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <map>
+#include <tuple>
 #include <utility>
 
 #include "collcast/base/text.hpp"
@@ -82,6 +83,15 @@ class Places {
     return seen_.emplace(system, std::move(place)).first->second;
   }
 
+  /// The kernel tables, by name, of the GPUs that the rows are of.
+  std::map<std::string, KernelModel> tables(const KernelTables& tables) {
+    std::map<std::string, KernelModel> out;
+    for (const KernelTable& table : tables.tables)
+      for (const GemmRow& row : table.rows)
+        if (const Result<TrainingPlace>& place = of(row.system)) out.try_emplace(place->kernels.name, place->kernels);
+    return out;
+  }
+
  private:
   const TrainingMachines& machines_;
   std::map<std::string, Result<TrainingPlace>> seen_;
@@ -114,6 +124,30 @@ Result<KernelDeviation> forecast(const GemmRow& row, const TrainingPlace& place)
   return out;
 }
 
+/// By system, kernel table and precision.
+using Foreign = std::map<std::tuple<std::string, std::string, std::string>, ForeignKernels>;
+
+/// A product by every kernel table that is not its own GPU's.
+void add_foreign(const std::string& source, const GemmRow& row, const TrainingPlace& own,
+                 const std::map<std::string, KernelModel>& tables, Foreign& out) {
+  const std::string precision = row.precision();
+  const auto peak = own.machine.gpu.peak.find(precision);
+  if (peak == own.machine.gpu.peak.end()) return;
+  for (const auto& [name, kernels] : tables) {
+    const auto kernel = kernels.gemm.find(precision);
+    const auto measured = kernels.measured_gemm.find(precision);
+    if (name == own.kernels.name || kernel == kernels.gemm.end() || measured == kernels.measured_gemm.end()) continue;
+    const Seconds time =
+        roofline(kernel->second, peak->second, own.machine.gpu.memory_bandwidth, row.shape, row.bytes()).total();
+    const std::optional<double> ratio =
+        row.pass ? measured->second.ratio(*row.pass, row.shape) : measured->second.any.ratio(row.shape);
+    if (!ratio) continue;
+    ForeignKernels& of = out[{source, name, precision}];
+    of.time.push_back(*ratio * time / row.time);
+    of.roofline.push_back(time / row.time);
+  }
+}
+
 }  // namespace
 
 Result<KernelTables> load_kernel_tables(const std::vector<std::string>& paths, const Location& asked_by) {
@@ -127,6 +161,8 @@ KernelReport validate_kernels(const KernelTables& tables, const TrainingMachines
   out.unscored = tables.unread;
   std::map<std::pair<std::string, std::string>, int> unscored;
   Places places(machines);
+  const std::map<std::string, KernelModel> known = places.tables(tables);
+  Foreign foreign;
   for (const KernelTable& table : tables.tables)
     for (const GemmRow& row : table.rows) {
       const std::string source = row.system.empty() ? table.id : row.system;
@@ -139,7 +175,12 @@ KernelReport validate_kernels(const KernelTables& tables, const TrainingMachines
       out.rows.push_back(std::move(one).value());
       out.rows.back().source_id = source;
       out.rows.back().row_id = fmt::format("{}:{}", table.id, row.line);
+      add_foreign(source, row, *place, known, foreign);
     }
+  for (auto& [key, of] : foreign) {
+    std::tie(of.source_id, of.kernels, of.precision) = key;
+    out.foreign.push_back(std::move(of));
+  }
   for (const auto& [key, rows] : unscored) out.unscored.push_back({key.first, key.second, rows});
   return out;
 }

@@ -50,10 +50,20 @@ struct KernelBudgetOutcome {
   bool met() const { return n > 0 && median_ape <= budget.limit; }
 };
 
+/// Products of one GPU by its own data sheet and the kernel table that was measured on another, as of a GPU that nobody
+/// measured: with that table's measured products, and by its roofline alone.
+struct ForeignKernels {
+  std::string source_id;  ///< the products' system
+  std::string kernels;    ///< name of the kernel table
+  std::string precision;
+  std::vector<double> time, roofline;  ///< of each product, predicted / measured
+};
+
 struct KernelReport {
   std::vector<KernelDeviation> rows;  ///< as read
   std::vector<UnscoredKernels> unscored;
   std::vector<KernelBudgetOutcome> budgets;
+  std::vector<ForeignKernels> foreign = {};  ///< by system, table and precision
 };
 
 /// Each system by precision, then all of a precision, then all.
