@@ -59,10 +59,12 @@ std::optional<Diagnostic> measured(std::string_view beginning, const std::string
 
 constexpr std::size_t beginning_bytes = std::size_t{1} << 16;
 
-Result<std::vector<SavedResult>> read_one(const std::string& path) {
+/// What reports left out goes to `left_out`.
+Result<std::vector<SavedResult>> read_one(const std::string& path, std::vector<std::string>& left_out) {
   const Result<std::string> text = read_text(path);
   if (!text) return text.errors();
   if (const auto table = measured(std::string_view(*text).substr(0, beginning_bytes), path)) return *table;
+  for (std::string& one : left_out_of(*text)) left_out.push_back(std::move(one));
   return read_saved(*text, path == "-" ? standard_input : path);
 }
 
@@ -91,14 +93,14 @@ Result<SavedFiles> read_saved_files(const std::string& path) {
   std::error_code ignored;
   out.is_folder = fs::is_directory(path, ignored);
   if (!out.is_folder) {
-    const auto results = read_one(path);
+    const auto results = read_one(path, out.left_out);
     if (!results) return results.errors();
     for (const SavedResult& result : *results) out.results.emplace_back(result.name, result);
     return out;
   }
   Diagnostics errors;
   for (const fs::path& file : json_files(path)) {
-    const auto results = read_one(file.string());
+    const auto results = read_one(file.string(), out.left_out);
     if (!results) {
       const Result<std::string> text = read_text(file.string());
       if (const std::string schema = text ? no_result(*text) : std::string(); !schema.empty()) {

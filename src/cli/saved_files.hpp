@@ -16,6 +16,7 @@ struct SavedFiles {
   std::vector<std::string> passed_over;  ///< documents of a folder that are no results, and what they are
   bool is_folder = false;
   std::vector<NamedResult> results;
+  std::vector<std::string> left_out = {};  ///< by reports among them, each with the reason
 };
 Result<SavedFiles> read_saved_files(const std::string& path);
 

@@ -8,8 +8,9 @@ namespace collcast {
 
 struct JunitCase {
   std::string name;
-  std::string failure;  ///< empty: passed
-  std::string details;  ///< of a failure, or said beside a case that passed
+  std::string failure;       ///< empty: passed
+  std::string details;       ///< of a failure, or said beside a case that passed
+  std::string skipped = {};  ///< why it was not looked at; empty: it was
 };
 struct JunitSuite {
   std::string name;

@@ -384,6 +384,11 @@ std::string junit(const Overview& o) {
     if (suite.cases.empty()) suite.cases.push_back({"result", {}, "no gates"});
     suites.push_back(std::move(suite));
   }
+  if (!o.left_out.empty()) {
+    JunitSuite suite{"left out", {}};
+    for (const std::string& one : o.left_out) suite.cases.push_back({one.substr(0, one.find(": ")), {}, {}, one});
+    suites.push_back(std::move(suite));
+  }
   return junit_text("collcast report", suites);
 }
 

@@ -310,7 +310,10 @@ void add_why(Page& out, const Why& why, const ServingObjective& objective) {
                {}};
     const auto row = [&](const char* part, Seconds own, Seconds best) {
       const double step = why.best.step->count();
-      if (std::max(own.count(), best.count()) <= 1e-9 * step) return;
+      // What is left of sums is no time.
+      for (Seconds* time_of : {&own, &best})
+        if (time_of->count() <= 1e-9 * step) *time_of = Seconds{};
+      if (own == best && own == Seconds{}) return;
       time.rows.push_back({part, format_seconds(own), format_seconds(best), time_difference(own, best)});
     };
     for (const BreakdownPart& p : breakdown_parts) row(p.name, beside.breakdown.*p.time, why.best.breakdown.*p.time);

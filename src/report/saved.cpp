@@ -243,6 +243,18 @@ Result<std::vector<SavedResult>> read_saved(std::string_view text, const std::st
   return out;
 }
 
+std::vector<std::string> left_out_of(std::string_view text) {
+  std::vector<std::string> out;
+  if (text.find("\"left_out\"") == std::string_view::npos) return out;
+  const Json document = Json::parse(text, nullptr, false);
+  if (!document.is_object() || document.value("schema", Json()) != Json(report_schema)) return out;
+  const auto list = document.find("left_out");
+  if (list == document.end() || !list->is_array()) return out;
+  for (const Json& one : *list)
+    if (one.is_string()) out.push_back(harmless(one.get_ref<const std::string&>(), text_length));
+  return out;
+}
+
 std::string no_result(std::string_view text) {
   const Json document = Json::parse(text, nullptr, false);
   if (!document.is_object() || !document.contains("schema") || !document["schema"].is_string()) return {};

@@ -301,6 +301,20 @@ SavedRow layout_row(const SavedValue& from, std::string name) {
   return row;
 }
 
+/// "no layout fits; rejected: 20 (memory), 4 (tp does not divide the heads)": the commonest reasons first.
+std::string nothing_fits(const SavedValue& value) {
+  constexpr std::size_t most_named = 3;
+  std::vector<std::pair<double, std::string>> reasons;
+  if (value.has("rejected"))
+    for (const SavedValue& one : value.list("rejected"))
+      reasons.emplace_back(one.number("count").value_or(0), harmless(one.text("reason")));
+  std::ranges::stable_sort(reasons, std::greater<>(), &std::pair<double, std::string>::first);
+  std::string out = "no layout fits";
+  for (std::size_t i = 0; i < std::min(reasons.size(), most_named); ++i)
+    out += fmt::format("{} {} ({})", i == 0 ? "; rejected:" : ",", reasons[i].first, reasons[i].second);
+  return reasons.size() > most_named ? out + fmt::format(" and {} reasons more", reasons.size() - most_named) : out;
+}
+
 }  // namespace
 
 void read_plan_rows(const SavedValue& value, SavedResult& out) {
@@ -327,6 +341,7 @@ void read_plan_rows(const SavedValue& value, SavedResult& out) {
   else
     add_common_facts(value, {"model", "batch", "order", "gpus"}, out.facts);
   add_warnings(value, out);
+  if (ranked.empty() && value.has("ranked")) out.warnings.push_back(nothing_fits(value));
   if (value.has("partial") && value.json()["partial"] == true)
     out.warnings.push_back("partial: the plan was stopped before every layout was seen or the best were simulated");
 }

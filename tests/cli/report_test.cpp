@@ -89,8 +89,27 @@ TEST_CASE("a variant that cannot be is left out with the reason, beside those th
   CHECK(report.at("left_out")[0].get<std::string>().starts_with(
       "what_if 'odd' of job.yaml: cannot be: global_batch 8 is not a multiple of micro_batch 3 (job.yaml:10:"));
   CHECK(outcome.err.find("left out: what_if 'odd'") != std::string::npos);
+  // A report that is read back says it again, and CI sees it skipped.
+  folder.write("saved.json", outcome.out);
+  const Outcome again = run_shell("collcast report saved.json --format json", folder.path());
+  CHECK(Json::parse(again.out).at("left_out") == report.at("left_out"));
+  CHECK(again.err.find("left out: what_if 'odd'") != std::string::npos);
+  const Outcome cases = run_shell("collcast report saved.json --format junit", folder.path());
+  CHECK(cases.out.find("tests=\"3\" failures=\"0\" errors=\"0\" skipped=\"1\"") != std::string::npos);
+  CHECK(cases.out.find("<testcase classname=\"left out\" name=\"what_if 'odd' of job.yaml\">") != std::string::npos);
+  CHECK(cases.out.find("<skipped message=\"what_if 'odd' of job.yaml: cannot be: ") != std::string::npos);
   // What is asked for alone is an error.
   CHECK(run_shell("collcast report job.yaml --what-if odd", folder.path()).exit == 2);
+}
+
+TEST_CASE("a saved plan that nothing fits says so, with the reasons") {
+  const Folder folder;
+  REQUIRE(run_shell("collcast plan gpt3-plan-64xa100 --ranks 16 --simulate 0 --output plan.json", folder.path()).exit ==
+          0);
+  const Outcome page = run_shell("collcast report plan.json", folder.path());
+  CHECK(page.exit == 0);
+  CHECK(page.out.find("no layout fits; rejected: ") != std::string::npos);
+  CHECK(page.out.find("optimizer state do not fit the GPU)") != std::string::npos);
 }
 
 TEST_CASE("of a saved sweep points that do not fit are marked, and those that cannot be are told") {

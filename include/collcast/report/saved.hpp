@@ -59,6 +59,8 @@ struct SavedResult {
 /// One result, or those that a collcast.report.v1 holds. Text that is not whole, is no JSON or not of this tool, and
 /// keys of the wrong kind are errors at their place.
 Result<std::vector<SavedResult>> read_saved(std::string_view text, const std::string& file);
+/// What a collcast.report.v1 says that it left out, each with the reason; empty for any other text.
+std::vector<std::string> left_out_of(std::string_view text);
 /// "collcast.compare.v1": the schema of a document of this tool that is no result for read_saved; empty for any other.
 std::string no_result(std::string_view text);
 
