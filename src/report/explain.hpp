@@ -2,6 +2,7 @@
 // that give the figure (to the digits shown), the figure, and where the numbers come from.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -65,6 +66,8 @@ Section step_section(const StepReport&);
 /// ", and 3.2 ms that they wait for the copies": of what is listed before; empty where that is nothing.
 std::string waits_for_host(const StepInputs&, Seconds waits);
 Term copies_term(const StepInputs&);
+/// What an update waits for of the stage's optimizer states that are in the host's memory, if any are.
+std::optional<Section> state_copies_section(const StepInputs&, int stage);
 
 // --- gradients and gathered weights: explain_exchange.cpp ---
 Term gradients_term(const GradientTerms&);

@@ -270,6 +270,18 @@ Term activations_term(const StepInputs& in, const MemoryTerms& terms, const Memo
       "activations", formula, numbers, static_cast<double>(use.activations.value()), "B", "kept until their backward"};
 }
 
+/// "2 narrower states as fp32 (4 bytes each of the rank's part)".
+std::string narrower_text(const TrainingOptions& options) {
+  const PrecisionAwareOptimizer aware = options.precision_aware_optimizer.value_or(PrecisionAwareOptimizer());
+  const std::array formats{aware.exp_avg_dtype, aware.exp_avg_sq_dtype, aware.main_params_dtype};
+  const auto narrow = std::ranges::count_if(formats, [](StateFormat f) { return f != StateFormat::fp32; });
+  const char* together = options.optimizer_state_offload && options.optimizer_state_offload->fraction > 0
+                             ? "the parameters that are updated together"
+                             : "the rank's part";
+  return fmt::format("{} narrower {} as fp32 (4 bytes{} of {})", narrow, narrow == 1 ? "state" : "states",
+                     narrow == 1 ? "" : " each", together);
+}
+
 void add_buffers(Section& out, const StepInputs& in, const MemoryTerms& terms, const MemoryUse& use) {
   std::string formula, numbers;
   const auto add = [&](const char* name, Volume value) {
@@ -279,7 +291,11 @@ void add_buffers(Section& out, const StepInputs& in, const MemoryTerms& terms, c
   };
   if (use.moment == MemoryMoment::optimizer) {
     add("16-bit gradients as fp32 (4 bytes of the rank's part)", Volume(terms.copied));
-    add("narrower states as fp32 (4 bytes each of the rank's part)", Volume(terms.unscaled));
+    add(narrower_text(in.options).c_str(), Volume(terms.unscaled));
+    add(in.options.optimizer_state_offload && in.options.optimizer_state_offload->chunk_size_mb > 0
+            ? "states from the host (fp32 parameters, two chunks of moments)"
+            : "states from the host",
+        Volume(terms.returned));
   } else {
     if (use.moment == MemoryMoment::backward && terms.brought_back() > terms.loss()) {
       const bool core = in.options.recompute_modules == TrainingOptions().recompute_modules;
@@ -365,6 +381,33 @@ std::string optimizer_source(const StepInputs& in, const MemoryTerms& terms) {
                                     : out;
 }
 
+/// Adam's states: on the GPU, and on the host between updates.
+void add_optimizer(Section& out, const StepInputs& in, const MemoryTerms& terms, const MemoryUse& use) {
+  if (!(terms.optimizer_bytes > 0)) {
+    out.terms.push_back({"optimizer", {}, {}, 0, "B", "training.optimizer is false"});
+    return;
+  }
+  const auto term = [&](const char* name, Bytes value, std::string source) {
+    return state_term(name, terms.optimizer_bytes, terms, terms.optimizer_shares, 1, in.layout, value,
+                      std::move(source));
+  };
+  Term on_gpu = term("optimizer", use.optimizer, optimizer_source(in, terms));
+  if (terms.states_on_host > 0) {
+    const Volume moved(terms.states_on_host * terms.optimizer_states());
+    Term on_host = term("optimizer states on the host", Bytes(static_cast<std::int64_t>(moved.value())),
+                        "between updates (optimizer_state_offload); no part of what the GPU holds");
+    for (Term* one : {&on_gpu, &on_host}) {
+      one->formula = (one == &on_gpu ? "(1 - fraction) x " : "fraction x ") + one->formula;
+      one->numbers = fmt::format(fmt::runtime(one == &on_gpu ? "(1 - {}) x {}" : "{} x {}"),
+                                 exact(terms.states_on_host), one->numbers);
+    }
+    out.terms.push_back(std::move(on_gpu));
+    out.terms.push_back(std::move(on_host));
+    return;
+  }
+  out.terms.push_back(std::move(on_gpu));
+}
+
 /// Of what is there beside the step's own items.
 void add_runtime_terms(Section& out, const StepInputs& in, const MemoryUse& use, int gpus_per_node) {
   const auto value = [](Bytes bytes) { return static_cast<double>(bytes.value()); };
@@ -406,22 +449,18 @@ Section items_section(const StepInputs& in, const MemoryTerms& terms, const Memo
                                    fmt::format("weights in {}", terms.weight_bytes < 4 ? "16 bit" : "fp32")));
   out.terms.push_back(state_term("gradients", terms.gradient_bytes, terms, terms.gradient_shares, 2, in.layout,
                                  use.gradients, "as kept for the reduction: training.gradient_bytes"));
-  if (terms.optimizer_bytes > 0)
-    out.terms.push_back(state_term("optimizer", terms.optimizer_bytes, terms, terms.optimizer_shares, 1, in.layout,
-                                   use.optimizer, optimizer_source(in, terms)));
-  else
-    out.terms.push_back({"optimizer", {}, {}, 0, "B", "training.optimizer is false"});
+  add_optimizer(out, in, terms, use);
   if (use.moment == MemoryMoment::optimizer) {
     out.terms.push_back({"activations", {}, {}, 0, "B", "none are kept at the optimizer's step"});
   } else {
     out.terms.push_back(in_flight_term(in, terms));
     out.terms.push_back(activations_term(in, terms, use));
-    if (use.on_host > Bytes(0))
+    if (terms.on_host() > Volume{})
       out.terms.push_back({"activations on the host",
                            fmt::format("in flight x what the first {} layers keep (cpu_offloading_num_layers)",
                                        in.options.cpu_offloading_num_layers),
                            fmt::format("{} x {}", terms.in_flight, format_bytes(terms.on_host() / terms.in_flight)),
-                           static_cast<double>(use.on_host.value()), "B", "no part of what the GPU holds"});
+                           terms.on_host().value(), "B", "no part of what the GPU holds"});
   }
   add_buffers(out, in, terms, use);
   add_gradient_copies(out, terms, use);

@@ -127,6 +127,9 @@ void add_training(Json& out, const StepInputs& in) {
                                                    {"exp_avg_sq_dtype", to_string(aware->exp_avg_sq_dtype)},
                                                    {"main_params_dtype", to_string(aware->main_params_dtype)},
                                                    {"store_param_remainders", keeps_remainders(in.options)}};
+  if (const auto& offload = in.options.optimizer_state_offload)
+    out["options"]["optimizer_state_offload"] = {{"fraction", offload->fraction},
+                                                 {"chunk_size_mb", offload->chunk_size_mb}};
   if (in.layout.cp > 1) out["options"]["overlap_cp"] = in.options.overlap_cp;
   if (in.model.experts.count > 0) {
     out["options"]["overlap_ep"] = in.options.overlap_ep;

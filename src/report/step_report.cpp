@@ -240,6 +240,23 @@ std::string offloading_text(const StepInputs& in, const StepResult& r) {
                      in.options.launch > Seconds{} ? " and for launches" : "");
 }
 
+/// How long an update waits for states that are in the host's memory, and when they are back there; empty: none are.
+std::string state_copies_text(const StepInputs& in, const StepResult& r) {
+  const StateCopies of = state_copies(in, r.stage.stage);
+  if (of.chunks == 0) return {};
+  const double share = in.options.optimizer_state_offload->fraction;
+  std::string text = fmt::format(
+      "{} optimizer states, {}, are in the host's memory between updates: an update waits {} for them ({} of the step)",
+      share < 1 ? percent_of(share, 1) + " of the" : "the", format_bytes(of.parameters + of.moments),
+      format_seconds(of.wait()), percent_of(of.wait().count(), r.step.count()));
+  const Seconds passes = r.step - r.breakdown.optimizer, a_forward = (passes / r.micro_batches) / 3;
+  text += fmt::format(", and the last are back {} behind it", format_seconds(of.left()));
+  if (of.left() > passes)
+    return text + ", when the next update would begin: that wait is left out, and the step forecast too short";
+  if (of.left() > a_forward) text += ", longer than a forward takes: until then the GPU holds them, too";
+  return text;
+}
+
 /// "84.2% compute, 15.8% TP": the larger first, without those that would read 0.0%.
 std::string shares_text(const PathTimes& t) {
   std::array<std::pair<const char*, Seconds>, 8> parts{{{"compute", t.compute},
@@ -356,6 +373,8 @@ Page page(const StepReport& report) {
   if (std::string slowed = slowdown_text(r); !slowed.empty())
     out.blocks.push_back(Paragraph{std::move(slowed), Paragraph::Tone::note});
   if (std::string moved = report.inputs ? offloading_text(*report.inputs, r) : std::string(); !moved.empty())
+    out.blocks.push_back(Paragraph{std::move(moved), Paragraph::Tone::note});
+  if (std::string moved = report.inputs ? state_copies_text(*report.inputs, r) : std::string(); !moved.empty())
     out.blocks.push_back(Paragraph{std::move(moved), Paragraph::Tone::note});
   if (report.unfolded) out.blocks.push_back(unfolded_table(*report.unfolded, r));
   if (!r.collectives.empty()) out.blocks.push_back(communication_table(report));

@@ -83,7 +83,7 @@ Table memory_table(const MemoryUse& m) {
     if (concerns(part.size)) row(part.name, m.*part.size);
   row("peak", m.peak());
   out.rows.push_back({"capacity", gigabytes(m.capacity), "", ""});
-  if (m.on_host > Bytes(0)) out.rows.push_back({"activations on the host", gigabytes(m.on_host), "", ""});
+  if (m.on_host > Bytes(0)) out.rows.push_back({"in the host's memory", gigabytes(m.on_host), "", ""});
   return out;
 }
 

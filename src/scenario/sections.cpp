@@ -206,6 +206,15 @@ PrecisionAwareOptimizer read_precision_aware(Reader& reader, const Node& node) {
   return aware;
 }
 
+OptimizerStateOffload read_state_offload(Reader& reader, const Node& node) {
+  OptimizerStateOffload offload;
+  Object o(reader, node, "training.optimizer_state_offload");
+  o.optional("fraction", offload.fraction, AsNumber{0, 1});
+  o.optional("chunk_size_mb", offload.chunk_size_mb, AsCount{0, 1'000'000});
+  o.finish();
+  return offload;
+}
+
 }  // namespace
 
 TrainingOptions read_training(Reader& reader, const Node& node) {
@@ -246,6 +255,8 @@ TrainingOptions read_training(Reader& reader, const Node& node) {
   if (const Node* lora = o.optional_map("lora")) read_lora(reader, *lora, t.lora);
   if (const Node* aware = o.optional_map("precision_aware_optimizer"))
     t.precision_aware_optimizer = read_precision_aware(reader, *aware);
+  if (const Node* offload = o.optional_map("optimizer_state_offload"))
+    t.optimizer_state_offload = read_state_offload(reader, *offload);
   o.optional("optimizer", t.optimizer, AsTruth{});
   o.optional("embedding_and_logits", t.embedding_and_logits, AsTruth{});
   o.finish();

@@ -1,10 +1,17 @@
-// Whether an optimizer of narrower states goes with what it optimizes, as Megatron-Core has it.
+// Whether an optimizer of narrower states goes with what it optimizes, and which states can be in the host's memory, as
+// Megatron-Core has it.
+#include <string>
+#include <utility>
+
 #include "workload/misfits.hpp"
 #include "workload/precision.hpp"
+#include "workload/state_copies.hpp"
 
 namespace collcast::workload {
 
-void check_optimizer(Misfits& misfits) {
+namespace {
+
+void check_precision_aware(Misfits& misfits) {
   const TrainingOptions& o = misfits.in.options;
   if (!o.precision_aware_optimizer) return;
   const auto drop = [](StepInputs& in) { in.options.precision_aware_optimizer.reset(); };
@@ -13,6 +20,32 @@ void check_optimizer(Misfits& misfits) {
                   "precision_aware_optimizer is of weights in 16 bit, and precision is " + o.precision +
                       misfits.seen("training.precision"),
                   {"leave it out, or use precision bf16", drop});
+}
+
+void check_state_offload(Misfits& misfits) {
+  const TrainingOptions& o = misfits.in.options;
+  if (!(offloaded_states(o) > 0)) return;
+  const auto wrong = [&](const std::string& other, const std::string& what, const char* otherwise) {
+    misfits.wrong({"training.optimizer_state_offload", other}, "optimizer_state_offload: " + what + misfits.seen(other),
+                  {otherwise, [](StepInputs& in) { in.options.optimizer_state_offload.reset(); }});
+  };
+  if (const auto& aware = o.precision_aware_optimizer)
+    for (const auto& [key, format] :
+         {std::pair("exp_avg_dtype", aware->exp_avg_dtype), std::pair("exp_avg_sq_dtype", aware->exp_avg_sq_dtype)})
+      if (format == StateFormat::fp16 || format == StateFormat::fp8)
+        wrong(std::string("training.precision_aware_optimizer.") + key,
+              std::string("moments with a scale stay on the GPU, and ") + key + " is " + std::string(to_string(format)),
+              "leave it out, or use bf16");
+  if (!(misfits.in.host_bandwidth.value() > 0))
+    wrong("topology", "the machine describes no way from each GPU to a CPU",
+          "leave it out, or describe links of kind pcie or c2c from the GPUs to a device of kind cpu");
+}
+
+}  // namespace
+
+void check_optimizer(Misfits& misfits) {
+  check_precision_aware(misfits);
+  check_state_offload(misfits);
 }
 
 }  // namespace collcast::workload

@@ -16,10 +16,10 @@
 #include "workload/adapters.hpp"
 #include "workload/gradient_exchange.hpp"
 #include "workload/mtp.hpp"
-#include "workload/optimizer_bytes.hpp"
 #include "workload/parameters.hpp"
 #include "workload/plan.hpp"
 #include "workload/share.hpp"
+#include "workload/state_copies.hpp"
 #include "workload/wire.hpp"
 
 namespace collcast::workload {
@@ -182,14 +182,14 @@ std::vector<Operation> optimizer_operations(const StepInputs& in, int stage) {
   if (!in.options.optimizer) return ops;
   const KernelTimer timer(in);
   const double g = in.options.gradient_bytes;
-  const RankParameters parameters = trained_parameters(in, stage);
-  const double held = parameters.total(), part = split_parameters(in.layout, parameters).shares;
-  const double owned = in.options.zero >= 1 ? part : held;
-  ops.push_back(timer.memory("gradient norm", Volume(g * owned)));
-  const OptimizerBytes bytes = optimizer_bytes(in.options);
-  if (bytes.converted > 0) ops.push_back(timer.memory("states to fp32 and back", Volume(bytes.converted * owned)));
-  ops.push_back(timer.memory("adam", Volume((g + bytes.adam) * owned)));
-  ops.push_back(timer.memory("zero gradients", Volume(g * (in.options.zero >= 2 ? part : held))));
+  const double owned = owned_parameters(in, stage);
+  ops.push_back(gradient_norm(in, owned));
+  const StateCopies copies = state_copies(in, stage);
+  if (copies.wait() > Seconds{})
+    ops.push_back({"wait for states from the host", OperationKind::memory, {}, {}, copies.wait(), "copies"});
+  for (Operation& op : update_kernels(in, owned, copies.updates())) ops.push_back(std::move(op));
+  const double zeroed = in.options.zero >= 2 ? owned : trained_parameters(in, stage).total();
+  ops.push_back(timer.memory("zero gradients", Volume(g * zeroed)));
   for (Operation& cast : casts_of_weights(in, timer, stage)) ops.push_back(std::move(cast));
   return ops;
 }

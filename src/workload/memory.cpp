@@ -17,6 +17,7 @@
 #include "workload/plan.hpp"
 #include "workload/serving.hpp"
 #include "workload/share.hpp"
+#include "workload/state_copies.hpp"
 #include "workload/wire.hpp"
 
 namespace collcast::workload {
@@ -299,8 +300,16 @@ MemoryTerms memory_terms(const StepInputs& in, int stage, const Orders& made) {
     terms.trained_apart = terms.parameters.trained_experts();
     terms.expert_shares = expert_shards(in.layout);
   }
-  terms.copied = terms.trained(optimizer.copied, terms.optimizer_shares, terms.zero >= 1);
-  terms.unscaled = terms.trained(optimizer.unscaled, terms.optimizer_shares, terms.zero >= 1);
+  const auto of_part = [&](double each) { return terms.trained(each, terms.optimizer_shares, terms.zero >= 1); };
+  terms.copied = of_part(optimizer.copied);
+  terms.unscaled = of_part(optimizer.unscaled);
+  if (const int chunks = workload::state_chunks(in.options, of_part(1)); chunks > 0) {
+    const double moved = workload::offloaded_states(in.options);
+    terms.states_on_host = moved;
+    terms.returned =
+        moved * of_part(optimizer.kept - optimizer.moments + optimizer.moments * std::min(chunks, 2) / chunks);
+    terms.unscaled *= std::max(1 - moved, moved / chunks);
+  }
   workload::put_whole(in, terms);
   const workload::GradientCopies copies = workload::gradient_copies(in, stage);
   terms.stale = Volume(copies.stale);
@@ -376,7 +385,7 @@ MemoryUse use_of(const StepInputs& in, const MemoryTerms& terms, int gpus_per_no
     use.buffers = beside;
   }
   use.capacity = in.gpu.memory;
-  use.on_host = workload::whole(terms.on_host().value());
+  use.on_host = workload::whole(terms.on_host().value() + terms.states_on_host * terms.optimizer_states());
   add_runtime(use, in.layout, gpus_per_node);
   return use;
 }

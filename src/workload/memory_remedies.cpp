@@ -10,6 +10,7 @@
 #include "collcast/workload/search.hpp"
 #include "workload/changes.hpp"
 #include "workload/serving.hpp"
+#include "workload/state_copies.hpp"
 
 namespace collcast::workload {
 
@@ -83,6 +84,12 @@ class Changes {
                 in.options.precision_aware_optimizer->exp_avg_dtype = StateFormat::bf16;
                 in.options.precision_aware_optimizer->exp_avg_sq_dtype = StateFormat::bf16;
               });
+    to_.offer(
+        o.optimizer && offloaded_states(o) < 1,
+        {{"training.optimizer_state_offload.fraction", "1"}, {"training.optimizer_state_offload.chunk_size_mb", "256"}},
+        [](StepInputs& in) {
+          in.options.optimizer_state_offload = OptimizerStateOffload{1, 256};
+        });
     Values plain{{"layout.schedule", "1f1b"}};
     if (in_.layout.vpp > 1) plain.emplace_back("layout.vpp", "1");
     to_.offer(schedule && stages && in_.layout.schedule != PipelineSchedule::one_f_one_b, plain, [](StepInputs& in) {

@@ -69,24 +69,28 @@ OptimizerBytes optimizer_bytes(const TrainingOptions& options) {
   const auto precision = training_precision(options.precision);
   check(precision.has_value(), "check_step has accepted the precision");
   const double weight = precision->activation, gradient = options.gradient_bytes;
-  if (weight == fp32) return {moments, 2 * moments + 2 * weight, 0, 0, gradient < fp32 ? fp32 : 0};
   OptimizerBytes out;
+  if (weight == fp32) {
+    out.kept = out.moments = moments;
+    out.adam = 2 * moments + 2 * weight;
+    out.copied = gradient < fp32 ? fp32 : 0;
+    return out;
+  }
   const auto& aware = options.precision_aware_optimizer;
   const bool remainders = keeps_remainders(options);
   out.adam = 2 * moments + (remainders ? 2 * 2 + 2 * weight : 2 * fp32 + weight);
   const bool reads_as_kept =
       aware && (aware->main_params_dtype != StateFormat::fp32 || !has_narrow_products(options.precision));
   out.copied = gradient < fp32 && !reads_as_kept ? fp32 : 0;
-  if (!aware) {
-    out.kept = moments + fp32;
-    return out;
-  }
+  out.moments = moments;
+  out.kept = moments + fp32;
+  if (!aware) return out;
+  out.moments = bytes_of(aware->exp_avg_dtype) + bytes_of(aware->exp_avg_sq_dtype);
+  out.kept = out.moments + (remainders ? 2 : bytes_of(aware->main_params_dtype));
   for (const StateFormat state : {aware->exp_avg_dtype, aware->exp_avg_sq_dtype, aware->main_params_dtype}) {
-    out.kept += bytes_of(state);
     out.converted += converted_bytes(state);
     out.unscaled += state == StateFormat::fp32 ? 0 : fp32;
   }
-  if (remainders) out.kept -= 2;
   return out;
 }
 

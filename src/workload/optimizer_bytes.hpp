@@ -31,6 +31,7 @@ namespace collcast::workload {
 /// Bytes per parameter.
 struct OptimizerBytes {
   double kept = 0;
+  double moments = 0;    ///< of these
   double adam = 0;       ///< moved by the kernel, besides the gradient
   double converted = 0;  ///< moved by those that bring states to fp32 and back
   double unscaled = 0;   ///< of states in fp32 while the kernel runs, beside those kept

@@ -144,6 +144,7 @@ void add_unused(const StepInputs& in, std::vector<std::string>& list) {
        "optimizer is false");
   none(in.options.precision_aware_optimizer && in.options.optimizer && is_usual_optimizer(in.options),
        "precision_aware_optimizer", "all states are kept in fp32");
+  none(in.options.optimizer_state_offload && !in.options.optimizer, "optimizer_state_offload", "optimizer is false");
   none(f.parameters && sharding_stage(in) == 0, "communication.parameters", "no weights are gathered");
   const bool alone = !exchanges_gradients(in);
   const char* no_replicas = "nobody has the same parameters";

@@ -171,6 +171,7 @@ training:
   delayed_all_reduce: true
   lora: {rank: 16, target_modules: [linear_qkv, linear_fc2], base_weights: nf4}
   precision_aware_optimizer: {exp_avg_dtype: bf16, exp_avg_sq_dtype: fp8, main_params_dtype: fp32, store_param_remainders: true}
+  optimizer_state_offload: {fraction: 0.5, chunk_size_mb: 256}
   optimizer: true
   embedding_and_logits: true
 search:

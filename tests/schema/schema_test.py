@@ -130,6 +130,8 @@ COMMANDS = [
     ("step", "collcast step llama3-70b-lora-8xh100 --what-if qlora --method estimate"),
     ("step", "collcast step deepseek-v3-2048xh800 --what-if bf16-moments --method estimate"),
     ("plan", "collcast plan llama3-8b-8xh100 --set training.precision_aware_optimizer.exp_avg_dtype=bf16 --tp 2 --pp 1 --recompute none --micro-batch 1 --zero 1 --simulate 0"),
+    ("step", "collcast step llama3-8b-8xh100 --what-if host-states --method estimate"),
+    ("plan", "collcast plan llama3-8b-8xh100 --set training.optimizer_state_offload.chunk_size_mb=64 --tp 2 --pp 1 --recompute none --micro-batch 1 --zero 1 --simulate 0"),
     ("plan", "collcast plan llama3-70b-lora-8xh100 --what-if qlora --tp 2 --pp 4 --recompute none --micro-batch 1 --vpp 1 --zero 1 --simulate 0"),
     ("step", "collcast step llama3-405b-16384xh100 --what-if 8k-fsdp --method estimate"),
     ("step", "collcast step llama3-8b-128k-32xh100 --what-if ulysses"),

@@ -510,6 +510,7 @@ struct TrainingOptions {
   /// (Megatron-Core has this name; one pipeline stage, nothing recomputed).
   int cpu_offloading_num_layers = 0;
   std::optional<PrecisionAwareOptimizer> precision_aware_optimizer = {};  ///< nothing: all states in fp32
+  std::optional<OptimizerStateOffload> optimizer_state_offload = {};      ///< nothing: all states stay on the GPU
 };
 
 /// Whether layer (from 0) is among those in which things are computed once more, if any are.

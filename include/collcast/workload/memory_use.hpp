@@ -39,7 +39,7 @@ struct MemoryUse {  ///< of one rank, bytes; of training at the moment when it h
   Bytes fragments{};
   Bytes nccl{}, context{};  ///< outside the allocator
   Bytes capacity{};         ///< that CUDA has to give
-  Bytes on_host{};          ///< training: activations in the host's memory, no part of the sums
+  Bytes on_host{};          ///< training: activations and optimizer states in the host's memory, no part of the sums
   MemoryMoment moment = MemoryMoment::forward;
   std::array<Bytes, memory_moments.size()> by_moment{};  ///< training: allocated at each
   Bytes state() const { return parameters + gradients + gradient_copies + optimizer; }

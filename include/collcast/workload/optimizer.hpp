@@ -1,5 +1,6 @@
-// Adam whose states are narrower than fp32: the precision-aware optimizer of Megatron-Core, by the fused Adam of
-// Transformer Engine (transformer_engine/pytorch/optimizers/fused_adam.py). Formulas: src/workload/optimizer_bytes.hpp.
+// Adam whose states are narrower than fp32, by the fused Adam of Transformer Engine
+// (transformer_engine/pytorch/optimizers/fused_adam.py; formulas: src/workload/optimizer_bytes.hpp), or are in the
+// host's memory between updates. Both as Megatron-Core has them.
 #pragma once
 
 #include <string_view>
@@ -18,6 +19,13 @@ struct PrecisionAwareOptimizer {
   StateFormat main_params_dtype = StateFormat::fp32;  ///< or fp16
   /// Of fp32 parameters beside weights in bf16 the 16 bits alone that those do not have.
   bool store_param_remainders = true;
+};
+
+/// Moments and fp32 parameters that are in the host's memory from one update to the next, which runs on the GPU:
+/// Megatron-Core's chunked_optimizer_state_offload. Formulas: src/workload/state_copies.hpp.
+struct OptimizerStateOffload {
+  double fraction = 1;    ///< of what the optimizer keeps; 0: nothing
+  int chunk_size_mb = 0;  ///< MiB of moments that come to the GPU together, each two at a time; 0: all at once
 };
 
 }  // namespace collcast

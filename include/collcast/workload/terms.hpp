@@ -186,6 +186,8 @@ struct MemoryTerms {  ///< of one rank of a stage
   bool sums_whole = false;             ///< these are there from one micro-batch to the next
   double copied = 0;                   ///< bytes of the optimizer's fp32 copies of 16-bit gradients, of the rank's part
   double unscaled = 0;                 ///< bytes of the optimizer's states in fp32 that are kept narrower, at its step
+  double states_on_host = 0;           ///< share of the optimizer's states that is in the host's memory between updates
+  double returned = 0;                 ///< bytes of them that are on the GPU at once for an update
   Volume stale{};                      ///< gradients of the step before, on their way to the other replicas
   Volume error_feedback{};             ///< what compression lost of them
   Volume low_rank{};                   ///< PowerSGD's P and Q
@@ -196,7 +198,8 @@ struct MemoryTerms {  ///< of one rank of a stage
            (base_bytes - weight_bytes) * parameters.base_matrices();
   }
   double gradients() const { return trained(gradient_bytes, gradient_shares, zero >= 2); }
-  double optimizer() const { return trained(optimizer_bytes, optimizer_shares, zero >= 1); }
+  double optimizer() const { return (1 - states_on_host) * optimizer_states(); }
+  double optimizer_states() const { return trained(optimizer_bytes, optimizer_shares, zero >= 1); }
   /// So many bytes of each parameter that is trained.
   double trained(double each, int shares, bool split) const {
     return each * (parameters.trained() - trained_apart) / shares + each * trained_apart / (split ? expert_shares : 1);
@@ -223,7 +226,7 @@ struct MemoryTerms {  ///< of one rank of a stage
   /// Beside state and, but for the last, activations: at the end of a forward, in a backward, at the optimizer's step.
   Volume buffers_of_forward() const { return loss() + gathered + dequantised + (sums_whole ? unreduced : Volume{}); }
   Volume buffers_of_backward() const { return loss_or_recomputed() + gathered + dequantised + unreduced; }
-  Volume buffers_of_optimizer() const { return Volume(copied + unscaled); }
+  Volume buffers_of_optimizer() const { return Volume(copied + unscaled + returned); }
 };
 /// `made`: the orders of a schedule that is made for times, once they are known; before, the most that such may hold.
 MemoryTerms memory_terms(const StepInputs&, int stage, const Orders& made = {});
@@ -236,6 +239,28 @@ struct OffloadingTerms {
   Seconds each_way() const { return copied / rate; }
 };
 OffloadingTerms offloading_terms(const StepInputs&);
+
+/// The optimizer's states on their way from the host's memory and back, of one rank (src/workload/state_copies.hpp).
+struct StateCopies {
+  int chunks = 0;               ///< 0: nothing of the rank's is on the host
+  Volume parameters{};          ///< fp32 parameters, or what the weights do not have of them: all before any update
+  Volume moments{};             ///< in chunks, each with an update of its own
+  Bandwidth rate{};             ///< each way, both at once
+  Seconds norm{};               ///< of gradients, while the first copies are on their way
+  Seconds resident{}, chunk{};  ///< kernels that update what stays on the GPU, and one chunk
+  /// Of chunks, and of what stays on the GPU.
+  int updates() const { return chunks + (chunks == 0 || resident > Seconds{} ? 1 : 0); }
+  Seconds parameters_time() const { return parameters / rate; }
+  Seconds chunk_time() const { return chunks > 0 ? moments / chunks / rate : Seconds{}; }
+  /// From the first copy's begin to the last update's end, and to the end of the copies of moments to the host.
+  Seconds updated() const;
+  Seconds moments_back() const;
+  /// Behind the last update, until all is back on the host.
+  Seconds left() const { return moments_back() - updated() + parameters_time(); }
+  /// That updates wait for copies.
+  Seconds wait() const { return updated() - (norm + resident + chunks * chunk); }
+};
+StateCopies state_copies(const StepInputs&, int stage);
 
 struct FlopTerms {  ///< of the forward pass of one sample through the whole model, but for `samples`
   double linear = 0, core = 0, logits = 0;  ///< linear: of the experts those that a token is sent to

@@ -1,0 +1,42 @@
+// The update of a rank's parameters, and optimizer states that are in the host's memory between updates
+// (training.optimizer_state_offload), as Megatron-Core moves them
+// (megatron/core/optimizer/cpu_offloading/chunked_optimizer_state_offload.py).
+//
+// Of the share f of the parameters that a rank updates: their fp32 parameters (or what of these the weights do not
+// have), p bytes each, and their moments, m bytes each, in n chunks of as many parameters. One stream copies to the
+// GPU, one back, both at line rate of the way to the host while all GPUs of a node copy (host_link.hpp) x host_copies
+// of the kernel table. c: copy of a chunk one way, s: its kernels.
+//
+//   gradients are reduced      the norm runs; fp32 parameters, and behind them the first chunk, set out
+//   fp32 parameters are there  what stays on the GPU is updated
+//   chunk i is there, and      chunk i is updated, and behind that goes back; chunk i + 1 sets out, when chunk i - 1,
+//   the kernels before it over whose place on the GPU it takes, has gone back
+//   all is updated             fp32 parameters go back, beside what comes next
+//
+// So two chunks in a row take 2 c + s, or 2 s where that is more.
+//
+// On the GPU: between updates 1 - f of the states; at an update besides f of the fp32 parameters, two chunks of moments
+// (one, where there is no other) and, of states that are kept narrower, fp32 copies of those that are updated together.
+//
+// Left out: that chunks are of whole parameters; that what goes back behind an update is on the GPU until it has gone,
+// which `step` says where it takes longer than the first forward; copies of activations on the same way.
+#pragma once
+
+#include <vector>
+
+#include "workload/kernels.hpp"
+
+namespace collcast::workload {
+
+/// That a rank of the stage updates.
+double owned_parameters(const StepInputs&, int stage);
+/// Of so many parameters: the norm of their gradients; and what updates them, in so many goes.
+Operation gradient_norm(const StepInputs&, double parameters);
+std::vector<Operation> update_kernels(const StepInputs&, double parameters, int updates);
+
+/// Share of the optimizer's states that is on the host between updates; 0: none.
+double offloaded_states(const TrainingOptions&);
+/// Chunks that the moments of so many parameters come in, if any are on the host.
+int state_chunks(const TrainingOptions&, double parameters);
+
+}  // namespace collcast::workload
