@@ -102,9 +102,10 @@ Table summary_table(const KernelReport& report) {
 }
 
 Table foreign_table(const KernelReport& report) {
-  Table out{"by another GPU's kernel table on the own data sheet, as of a GPU that nobody measured",
-            {{"system", "", Align::left}, {"kernel table", "", Align::left}, {"precision", "", Align::left}},
-            {}};
+  Table out{
+      "by another GPU's kernel table on the own data sheet, as of a GPU that nobody measured; roofline: of that table",
+      {{"system", "", Align::left}, {"kernel table", "", Align::left}, {"precision", "", Align::left}},
+      {}};
   for (const char* title : {"products", "time", "by roofline alone"}) out.columns.push_back({title, "", Align::right});
   for (const ForeignKernels& of : report.foreign)
     out.rows.push_back({of.source_id, of.kernels, of.precision, fmt::format("{}", of.time.size()),

@@ -139,8 +139,7 @@ void add_foreign(const std::string& source, const GemmRow& row, const TrainingPl
     if (name == own.kernels.name || kernel == kernels.gemm.end() || measured == kernels.measured_gemm.end()) continue;
     const Seconds time =
         roofline(kernel->second, peak->second, own.machine.gpu.memory_bandwidth, row.shape, row.bytes()).total();
-    const std::optional<double> ratio =
-        row.pass ? measured->second.ratio(*row.pass, row.shape) : measured->second.any.ratio(row.shape);
+    const std::optional<double> ratio = measured->second.ratio_of_unseen(row.pass, row.shape);
     if (!ratio) continue;
     ForeignKernels& of = out[{source, name, precision}];
     of.time.push_back(*ratio * time / row.time);
