@@ -50,7 +50,8 @@ void add_saved(const std::string& input, const Session& session, Overview& out, 
   if (!files) return append(errors, files.errors());
   for (const std::string& note : files->passed_over) session.err << "note: " << note << '\n';
   for (const NamedResult& result : files->results) out.items.push_back({result, {}});
-  out.left_out.insert(out.left_out.end(), files->left_out.begin(), files->left_out.end());
+  for (const std::string& one : files->left_out)
+    if (std::ranges::find(out.left_out, one) == out.left_out.end()) out.left_out.push_back(one);
 }
 
 /// The file whose name may stand beside its results'. A folder's results have their files' already, and a shipped
