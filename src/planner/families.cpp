@@ -112,9 +112,10 @@ std::vector<StepMisfit> misfits_before_memory(StepInputs& step, int gpus) {
 
 std::optional<ObjectionKind> memory_objection(const MemoryUse& use) {
   if (use.fits()) return std::nullopt;
-  return use.state() > use.capacity       ? ObjectionKind::state_does_not_fit
-         : use.allocated() > use.capacity ? ObjectionKind::activations_do_not_fit
-                                          : ObjectionKind::runtime_does_not_fit;
+  if (use.state() > use.capacity) return ObjectionKind::state_does_not_fit;
+  if (use.allocated() <= use.capacity) return ObjectionKind::runtime_does_not_fit;
+  return use.moment == MemoryMoment::optimizer ? ObjectionKind::update_does_not_fit
+                                               : ObjectionKind::activations_do_not_fit;
 }
 
 std::optional<ObjectionKind> objection_before_times(PipelineSchedule schedule, const MemoryUse& use) {

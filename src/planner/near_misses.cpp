@@ -86,6 +86,11 @@ std::vector<NearMiss> near_misses(const PlanInputs& in, const Fabric& fabric, bo
     sharded.space.zero = {zero};
     if (!in.base.serving && fits(NearMissKind::zero, sharded)) break;
   }
+  if (!in.base.serving && any_divides && in.base.options.optimizer) {
+    PlanInputs offloaded = in;
+    offloaded.base.options.optimizer_state_offload = states_on_host;
+    fits(NearMissKind::host_states, offloaded);
+  }
   PlanInputs more = in;
   if (!any_divides) {
     constexpr int most_tried = 256;
@@ -119,6 +124,8 @@ std::string_view to_string(NearMissKind kind) {
       return "all_values";
     case NearMissKind::zero:
       return "zero";
+    case NearMissKind::host_states:
+      return "host_states";
     case NearMissKind::more_gpus:
       return "more_gpus";
     case NearMissKind::fewer_gpus:

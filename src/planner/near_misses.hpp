@@ -8,8 +8,9 @@
 
 namespace collcast::planner {
 
-/// What the search was kept to, ZeRO, and another number of GPUs, in this order: each alone, as far as it makes a
-/// layout fit; when stopped, as far as it has come. `any_divides`: some layouts were rejected for their memory alone.
+/// What the search was kept to, ZeRO, optimizer states in the host's memory, and another number of GPUs, in this order:
+/// each alone, as far as it makes a layout fit; when stopped, as far as it has come. `any_divides`: some layouts were
+/// rejected for their memory alone.
 std::vector<NearMiss> near_misses(const PlanInputs&, const Fabric&, bool any_divides, Desk&);
 
 }  // namespace collcast::planner

@@ -26,6 +26,8 @@ std::string to_string(ObjectionKind kind) {
       return "parameters, gradients and optimizer state do not fit the GPU";
     case ObjectionKind::activations_do_not_fit:
       return "activations do not fit the GPU beside the model's state";
+    case ObjectionKind::update_does_not_fit:
+      return "what the optimizer's step has in fp32, or from the host, does not fit the GPU beside the model's state";
     case ObjectionKind::runtime_does_not_fit:
       return "CUDA's context, NCCL's buffers and the allocator's fragments do not fit the GPU beside the step";
     case ObjectionKind::weights_do_not_fit:

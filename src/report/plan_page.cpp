@@ -229,6 +229,12 @@ std::string near_miss_text(const NearMiss& miss) {
     case NearMissKind::zero:
       change = fmt::format("with --zero {}", miss.choice.zero);
       break;
+    case NearMissKind::host_states:
+      change = fmt::format(
+          "with optimizer states in the host's memory (--set training.optimizer_state_offload.fraction={} --set "
+          "training.optimizer_state_offload.chunk_size_mb={})",
+          states_on_host.fraction, states_on_host.chunk_size_mb);
+      break;
     case NearMissKind::fewer_gpus:
     case NearMissKind::more_gpus:
       change = fmt::format("on {} GPUs", miss.gpus);

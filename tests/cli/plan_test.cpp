@@ -164,6 +164,17 @@ TEST_CASE("a plan without a layout that fits is a table without rows, and says w
   CHECK(misses[0]["change"] == "more_gpus");
   CHECK(misses[0]["gpus"] == 64);
   CHECK(misses[0]["peak_bytes"] < 80'000'000'000);
+  // Of a model of which optimizer states are the most: they can be in the host's memory.
+  const std::string llama = "llama3-70b-64xh100 --gpus 16 --simulate 0";
+  const Json states = Json::parse(plan_of(llama + " --format json").out)["would_fit"];
+  REQUIRE(states.size() == 2);
+  CHECK(states[0]["change"] == "host_states");
+  CHECK(states[0]["gpus"] == 16);
+  const std::string offloaded =
+      " --set training.optimizer_state_offload.fraction=1 --set training.optimizer_state_offload.chunk_size_mb=256";
+  CHECK_THAT(plan_of(llama).out,
+             Contains("one would fit with optimizer states in the host's memory (" + offloaded.substr(1) + ") (TP "));
+  CHECK_FALSE(csv_of(llama + offloaded).empty());
   // Of several variants one that fits is a plan.
   CHECK_THAT(
       plan_of(

@@ -20,6 +20,7 @@ enum class ObjectionKind {
   // To the memory that it takes, in training and of a server.
   state_does_not_fit,
   activations_do_not_fit,
+  update_does_not_fit,
   runtime_does_not_fit,
   weights_do_not_fit,
   cache_does_not_fit,

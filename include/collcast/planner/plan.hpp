@@ -117,8 +117,9 @@ struct NearestToLimits {
 
 /// What would make a layout fit where none does.
 enum class NearMissKind {
-  all_values,  ///< of what the search was kept to: a search of all
-  zero,        ///< ZeRO-2 or 3, which are looked at only where they are asked for
+  all_values,   ///< of what the search was kept to: a search of all
+  zero,         ///< ZeRO-2 or 3, which are looked at only where they are asked for
+  host_states,  ///< optimizer states in the host's memory between updates, which are nowhere unless asked for
   /// Twice as many, or 4, 8 ... 64 times: the fewest of these. Where no degrees divide, the nearest: on a node any
   /// number, beyond it whole nodes, 256 of either at most.
   more_gpus,

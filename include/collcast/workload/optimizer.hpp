@@ -27,5 +27,7 @@ struct OptimizerStateOffload {
   double fraction = 1;    ///< of what the optimizer keeps; 0: nothing
   int chunk_size_mb = 0;  ///< MiB of moments that come to the GPU together, each two at a time; 0: all at once
 };
+/// What is offered where memory lacks: all, in chunks as Megatron-Core's documentation has them.
+inline constexpr OptimizerStateOffload states_on_host{1, 256};
 
 }  // namespace collcast
