@@ -29,8 +29,8 @@ Term copies_term(const StepInputs& in) {
       fmt::format("beside the layers: a pass of each takes at least 1/{} of it, and of the pass itself", of.of_layers)};
 }
 
-std::optional<Section> state_copies_section(const StepInputs& in, int stage) {
-  const StateCopies of = state_copies(in, stage);
+std::optional<Section> state_copies_section(const StepInputs& in, int stage, double pace) {
+  const StateCopies of = state_copies(in, stage, pace);
   if (of.chunks == 0) return {};
   Section out;
   out.title = "optimizer states that come from the host's memory for the update, and go back";

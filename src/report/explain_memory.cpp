@@ -292,9 +292,8 @@ void add_buffers(Section& out, const StepInputs& in, const MemoryTerms& terms, c
   if (use.moment == MemoryMoment::optimizer) {
     add("16-bit gradients as fp32 (4 bytes of the rank's part)", Volume(terms.copied));
     add(narrower_text(in.options).c_str(), Volume(terms.unscaled));
-    add(in.options.optimizer_state_offload && in.options.optimizer_state_offload->chunk_size_mb > 0
-            ? "states from the host (fp32 parameters, two chunks of moments)"
-            : "states from the host",
+    add(state_copies(in, terms.stage).chunks > 2 ? "states from the host (of moments two chunks)"
+                                                 : "states from the host",
         Volume(terms.returned));
   } else {
     if (use.moment == MemoryMoment::backward && terms.brought_back() > terms.loss()) {
@@ -311,6 +310,7 @@ void add_buffers(Section& out, const StepInputs& in, const MemoryTerms& terms, c
       add(HeadTexts(in, terms).probabilities.c_str(), terms.probabilities);
       add("the logits less their largest, in fp32 (4 T V / TP)", terms.shifted);
     }
+    add("states on their way back to the host", terms.returning);
     const char* all = terms.apart > 0 && terms.expert_shares == 1 ? "all weights but experts" : "all weights";
     add(in.options.reshard_after_forward ? "weights of the units that are gathered" : all, terms.gathered);
     add("the largest matrix in 4 bit, brought back", terms.dequantised);

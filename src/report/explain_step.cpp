@@ -256,7 +256,8 @@ void add_training(ExplainReport& out, const StepReport& report) {
     }
   if (report.inputs) {
     out.sections.push_back(stage_section(report));
-    if (std::optional<Section> copies = state_copies_section(*report.inputs, r.stage.stage))
+    if (std::optional<Section> copies =
+            state_copies_section(*report.inputs, r.stage.stage, report.faults ? report.faults->speed : 1))
       out.sections.push_back(*std::move(copies));
     out.sections.push_back(closed_form_section(report));
   }

@@ -450,13 +450,13 @@ Term dp_term(const StepResult& r) {
 
 Term optimizer_term(const StepResult& r, const StageTerms& stage) {
   std::vector<std::string> names, times;
+  std::string source = "memory-bound kernels over the rank's share";
   for (const Operation& op : stage.optimizer) {
     names.push_back(op.name);
-    times.push_back(fmt::format("{}", format_seconds(op.time)));
+    times.push_back(format_seconds(op.time));
+    if (op.is_wait()) source += ", and waits for copies";
   }
-  return {"optimizer",   joined(names),
-          joined(times), r.breakdown.optimizer.count(),
-          "s",           "memory-bound kernels over the rank's share"};
+  return {"optimizer", joined(names), joined(times), r.breakdown.optimizer.count(), "s", source};
 }
 
 Term bubble_term(const StepResult& r) {

@@ -242,13 +242,17 @@ std::string offloading_text(const StepInputs& in, const StepResult& r) {
 
 /// How long an update waits for states that are in the host's memory, and when they are back there; empty: none are.
 std::string state_copies_text(const StepInputs& in, const StepResult& r) {
+  const auto wait_op = std::ranges::find_if(r.stage.optimizer, &Operation::is_wait);
+  if (wait_op == r.stage.optimizer.end()) return {};
+  const Seconds wait = wait_op->time;
   const StateCopies of = state_copies(in, r.stage.stage);
-  if (of.chunks == 0) return {};
   const double share = in.options.optimizer_state_offload->fraction;
   std::string text = fmt::format(
-      "{} optimizer states, {}, are in the host's memory between updates: an update waits {} for them ({} of the step)",
-      share < 1 ? percent_of(share, 1) + " of the" : "the", format_bytes(of.parameters + of.moments),
-      format_seconds(of.wait()), percent_of(of.wait().count(), r.step.count()));
+      "{} optimizer states{}, {}, are in the host's memory between updates: an update waits {} for them ({} of the "
+      "step)",
+      share < 1 ? percent_of(share, 1) + " of the" : "the",
+      in.layout.pp > 1 ? fmt::format(" of stage {}", r.stage.stage) : std::string(),
+      format_bytes(of.parameters + of.moments), format_seconds(wait), percent_of(wait.count(), r.step.count()));
   const Seconds passes = r.step - r.breakdown.optimizer, a_forward = (passes / r.micro_batches) / 3;
   text += fmt::format(", and the last are back {} behind it", format_seconds(of.left()));
   if (of.left() > passes)

@@ -34,7 +34,8 @@ void check_state_offload(Misfits& misfits) {
          {std::pair("exp_avg_dtype", aware->exp_avg_dtype), std::pair("exp_avg_sq_dtype", aware->exp_avg_sq_dtype)})
       if (format == StateFormat::fp16 || format == StateFormat::fp8)
         wrong(std::string("training.precision_aware_optimizer.") + key,
-              std::string("moments with a scale stay on the GPU, and ") + key + " is " + std::string(to_string(format)),
+              std::string("moments with a scale cannot be in the host's memory, and ") + key + " is " +
+                  std::string(to_string(format)),
               "leave it out, or use bf16");
   if (!(misfits.in.host_bandwidth.value() > 0))
     wrong("topology", "the machine describes no way from each GPU to a CPU",

@@ -177,21 +177,26 @@ Segments head_segments(const StepInputs& in) {
   return s;
 }
 
-std::vector<Operation> optimizer_operations(const StepInputs& in, int stage) {
+std::vector<Operation> optimizer_operations(const StepInputs& in, int stage, double pace) {
   std::vector<Operation> ops = compression_operations(in, stage);
-  if (!in.options.optimizer) return ops;
+  const auto at_pace = [&] {
+    for (Operation& op : ops)
+      if (!op.is_wait()) op.time /= pace;
+    return std::move(ops);
+  };
+  if (!in.options.optimizer) return at_pace();
   const KernelTimer timer(in);
   const double g = in.options.gradient_bytes;
   const double owned = owned_parameters(in, stage);
   ops.push_back(gradient_norm(in, owned));
-  const StateCopies copies = state_copies(in, stage);
-  if (copies.wait() > Seconds{})
+  const StateCopies copies = state_copies(in, stage, pace);
+  if (copies.chunks > 0)
     ops.push_back({"wait for states from the host", OperationKind::memory, {}, {}, copies.wait(), "copies"});
   for (Operation& op : update_kernels(in, owned, copies.updates())) ops.push_back(std::move(op));
   const double zeroed = in.options.zero >= 2 ? owned : trained_parameters(in, stage).total();
   ops.push_back(timer.memory("zero gradients", Volume(g * zeroed)));
   for (Operation& cast : casts_of_weights(in, timer, stage)) ops.push_back(std::move(cast));
-  return ops;
+  return at_pace();
 }
 
 }  // namespace collcast::workload

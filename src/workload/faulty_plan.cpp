@@ -57,7 +57,10 @@ void take_longer(StagePlan& plan, const StagePlan& other) {
     longer(plan.works[w].reduce, other.works[w].reduce);
   }
   for (std::size_t b = 0; b < plan.buckets.size(); ++b) longer(plan.buckets[b].time, other.buckets[b].time);
+  const Seconds updated = std::max(plan.optimizer_time(), other.optimizer_time());
   for (std::size_t o = 0; o < plan.optimizer.size(); ++o) longer(plan.optimizer[o].time, other.optimizer[o].time);
+  for (Operation& op : plan.optimizer)
+    if (op.is_wait()) op.time -= std::min(op.time, plan.optimizer_time() - updated);
   longer(plan.tied_embedding, other.tied_embedding);
   longer(plan.gather, other.gather);
   for (std::size_t c = 0; c < plan.collectives.size() && c < other.collectives.size(); ++c)

@@ -343,6 +343,7 @@ MemoryTerms memory_terms(const StepInputs& in, int stage, const Orders& made) {
     workload::put_fullest_of_turns(in, stage, made, terms);
   else
     workload::put_held(held, 0, terms);
+  terms.returning = workload::still_returning(in, terms.returned, terms.in_flight);
   return terms;
 }
 

@@ -24,6 +24,12 @@ std::optional<MemoryUse> memory_of(const StepInputs& in, const Fabric& fabric, i
   return peak_memory(in, fabric.ranks_per_node());
 }
 
+/// Whether states come from the host in chunks of what would be offered, or smaller ones.
+bool in_smaller_chunks(const TrainingOptions& options) {
+  const int size = options.optimizer_state_offload->chunk_size_mb;
+  return size > 0 && size <= states_on_host.chunk_size_mb;
+}
+
 /// What a scenario can say otherwise of the same job on the same GPUs, in the order of what it costs; of one that
 /// serves also on more of them.
 class Changes {
@@ -84,12 +90,10 @@ class Changes {
                 in.options.precision_aware_optimizer->exp_avg_dtype = StateFormat::bf16;
                 in.options.precision_aware_optimizer->exp_avg_sq_dtype = StateFormat::bf16;
               });
-    to_.offer(
-        o.optimizer && offloaded_states(o) < 1,
-        {{"training.optimizer_state_offload.fraction", "1"}, {"training.optimizer_state_offload.chunk_size_mb", "256"}},
-        [](StepInputs& in) {
-          in.options.optimizer_state_offload = OptimizerStateOffload{1, 256};
-        });
+    to_.offer(o.optimizer && (offloaded_states(o) < 1 || !in_smaller_chunks(o)),
+              {{"training.optimizer_state_offload.fraction", "1"},
+               {"training.optimizer_state_offload.chunk_size_mb", std::to_string(states_on_host.chunk_size_mb)}},
+              [](StepInputs& in) { in.options.optimizer_state_offload = states_on_host; });
     Values plain{{"layout.schedule", "1f1b"}};
     if (in_.layout.vpp > 1) plain.emplace_back("layout.vpp", "1");
     to_.offer(schedule && stages && in_.layout.schedule != PipelineSchedule::one_f_one_b, plain, [](StepInputs& in) {
@@ -232,7 +236,7 @@ Tried followed_up(Tried first, const Fabric& fabric) {
 /// The fewest values that together make it fit, else the smallest, behind the first changes that alone make it
 /// smallest; nothing where no change makes it smaller.
 std::optional<Tried> by_several(const StepInputs& in, const Fabric& fabric) {
-  constexpr std::ptrdiff_t most_followed_up = 4;
+  constexpr std::ptrdiff_t most_followed_up = 5;
   // Orders of so many micro-batches take milliseconds to go through.
   constexpr int most_micro_batches = 4096;
   std::vector<Tried> firsts = tried(in, fabric, fabric.rank_count());

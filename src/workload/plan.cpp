@@ -186,8 +186,7 @@ class StageMaker {
       add_buckets();
     if (sums_tied_gradients(in_) && (has_embedding(in_, stage_) || has_head(in_, stage_)))
       put(pricing_.tied(tied_bytes(in_)), plan_.tied_embedding, plan_.tied_uses);
-    plan_.optimizer = optimizer_operations(in_, stage_);
-    for (Operation& op : plan_.optimizer) op.time /= pace_.own;
+    plan_.optimizer = optimizer_operations(in_, stage_, pace_.own);
     if (in_.options.optimizer && (in_.options.zero == 1 || in_.options.zero == 2))
       put(pricing_.gather(gathered_bytes(in_, stage_), 1) +
               pricing_.gather_experts(gathered_expert_bytes(in_, stage_), 1),

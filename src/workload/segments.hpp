@@ -77,7 +77,8 @@ std::vector<Segment> next_token_segments(const StepInputs&, double rows);
 /// Of each loss its maximum, sum of exponentials, target logit (Megatron-LM).
 inline int loss_reductions(const StepInputs& in) { return 3 * (1 + in.model.mtp_layers); }
 
-/// Compression of gradients, gradient norm, Adam and zeroing on one rank of `stage`.
-std::vector<Operation> optimizer_operations(const StepInputs&, int stage);
+/// Compression of gradients, gradient norm, Adam and zeroing on one rank of `stage`, whose GPU's kernels have so much
+/// of their usual pace; and what it waits for states from the host, which is no kernel.
+std::vector<Operation> optimizer_operations(const StepInputs&, int stage, double pace = 1);
 
 }  // namespace collcast::workload

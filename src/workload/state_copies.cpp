@@ -38,11 +38,11 @@ Chunks pass_chunks(const StateCopies& c) {
 Seconds StateCopies::updated() const { return chunks > 0 ? pass_chunks(*this).updated : norm + resident; }
 Seconds StateCopies::moments_back() const { return chunks > 0 ? pass_chunks(*this).back : Seconds{}; }
 
-StateCopies state_copies(const StepInputs& in, int stage) {
+StateCopies state_copies(const StepInputs& in, int stage, double pace) {
   const auto time_of = [&](double parameters) {
     Seconds sum{};
     for (const Operation& op : workload::update_kernels(in, parameters, 1)) sum += op.time;
-    return sum;
+    return sum / pace;
   };
   StateCopies out;
   const double owned = workload::owned_parameters(in, stage);
@@ -53,7 +53,7 @@ StateCopies state_copies(const StepInputs& in, int stage) {
   out.parameters = Volume(moved * (bytes.kept - bytes.moments));
   out.moments = Volume(moved * bytes.moments);
   out.rate = in.host_bandwidth * in.kernels.host_copies;
-  out.norm = workload::gradient_norm(in, owned).time;
+  out.norm = workload::gradient_norm(in, owned).time / pace;
   if (moved < owned) out.resident = time_of(owned - moved);
   out.chunk = time_of(moved / out.chunks);
   return out;
@@ -92,6 +92,16 @@ int state_chunks(const TrainingOptions& options, double parameters) {
   constexpr double most = 1'000'000;
   const double needed = size > 0 ? std::ceil(moved * optimizer_bytes(options).moments / size) : 1;
   return static_cast<int>(std::clamp(needed, 1.0, most));
+}
+
+Volume still_returning(const StepInputs& in, double returned, int forwards) {
+  if (!(returned > 0)) return {};
+  const std::string& precision = in.options.precision;
+  const FlopRate rate = in.gpu.peak.at(precision) * in.kernels.gemm.at(precision).compute;
+  const ParallelLayout& l = in.layout;
+  const double of_forward = flop_terms(in).forward() * in.batch.micro_batch / (1.0 * l.tp * l.cp * l.slices());
+  const Seconds over = forwards * (Flops(of_forward) / rate);
+  return Volume(std::max(0.0, returned - (in.host_bandwidth * in.kernels.host_copies * over).value()));
 }
 
 }  // namespace workload

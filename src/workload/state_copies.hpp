@@ -16,10 +16,12 @@
 // So two chunks in a row take 2 c + s, or 2 s where that is more.
 //
 // On the GPU: between updates 1 - f of the states; at an update besides f of the fp32 parameters, two chunks of moments
-// (one, where there is no other) and, of states that are kept narrower, fp32 copies of those that are updated together.
+// (one, where there is no other) and, of states that are kept narrower, fp32 copies of those that are updated together;
+// and when the forwards are over that are held what has not gone back, the more the shorter they are.
 //
-// Left out: that chunks are of whole parameters; that what goes back behind an update is on the GPU until it has gone,
-// which `step` says where it takes longer than the first forward; copies of activations on the same way.
+// Left out: that chunks are of whole parameters; that experts have chunks, and two places, of their own; the wait of
+// the next update for copies that are not over (`step` says where that would be); copies of activations on the same
+// way.
 #pragma once
 
 #include <vector>
@@ -38,5 +40,8 @@ std::vector<Operation> update_kernels(const StepInputs&, double parameters, int 
 double offloaded_states(const TrainingOptions&);
 /// Chunks that the moments of so many parameters come in, if any are on the host.
 int state_chunks(const TrainingOptions&, double parameters);
+/// Of so many bytes that are on the GPU at an update what is there yet when so many forwards (of a chunk of the
+/// model's) are over, if these are products alone, at the rate of a linear layer's.
+Volume still_returning(const StepInputs&, double returned, int forwards);
 
 }  // namespace collcast::workload

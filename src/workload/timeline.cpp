@@ -557,8 +557,9 @@ class Spelling {
     for (std::size_t i = 0; i < stages(); ++i) {
       for (const std::size_t c : classes(i))
         for (const Operation& op : all_.of(c).optimizer)
-          states_[c].last = add({c}, states_[c].streams.compute, Compute{all_.classes[c].first, op.time}, after({norm}),
-                                op.name, Category::optimizer, Doing::optimizer);
+          states_[c].last = add({c}, states_[c].streams.compute,
+                                op.is_wait() ? Work(Delay{op.time}) : Compute{all_.classes[c].first, op.time},
+                                after({norm}), op.name, Category::optimizer, Doing::optimizer);
       if (!after_all) gather_parameters(i);
     }
     for (std::size_t i = 0; i < stages() && after_all; ++i) gather_parameters(i);
@@ -592,7 +593,6 @@ StepSchedule spell_out(const StepPlan& plan) { return spell_out(as_classes(plan)
 std::optional<StepSchedule> spell_out(const ClassedPlan& plan, const EngineWatch& watch) {
   return Spelling(plan, watch).run();
 }
-
 Diagnostic spelling_ended() {
   return {{}, "the simulation was ended from outside before it began", "nothing is known of its result"};
 }

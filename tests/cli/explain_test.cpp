@@ -53,9 +53,9 @@ const std::vector<std::string> steps{
     "llama3-70b-64xh100 --set training.recompute=selective --set training.attention=unfused --set training.zero=0",
     "llama3-70b-64xh100 --set training.optimizer=false --set layout.sequence_parallel=false",
     "llama3-70b-64xh100 --set model.tied_embeddings=true --set training.precision=fp16 --method estimate",
-    "llama3-8b-8xh100 --what-if host-states --set training.precision_aware_optimizer.exp_avg_dtype=bf16",
-    "llama3-8b-8xh100 --set training.optimizer_state_offload.fraction=0.5 --set training.recompute=full --method "
-    "estimate",
+    "llama3-70b-64xh100 --set training.optimizer_state_offload.chunk_size_mb=256 --set "
+    "training.precision_aware_optimizer.exp_avg_dtype=bf16",
+    "llama3-70b-64xh100 --set training.optimizer_state_offload.fraction=0.5 --set training.zero=0 --method estimate",
     "gpt3-interleaved-64xa100",
     "gpt3-interleaved-64xa100 --what-if vpp-2 --set training.recompute=full --method estimate",
     "gpt3-interleaved-64xa100 --what-if vpp-5",

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "collcast/workload/terms.hpp"
+#include "faulty.hpp"
 #include "inputs.hpp"
 #include "support/dice.hpp"
 #include "workload/optimizer_bytes.hpp"
@@ -137,10 +138,53 @@ TEST_CASE("what the host has the GPU has not between updates, and two chunks of 
     const auto i = static_cast<std::size_t>(moment);
     return static_cast<double>((wide.by_moment[i] - use.by_moment[i]).value());
   };
-  CHECK(less(MemoryMoment::forward) == Approx(0.75 * usual.optimizer()).margin(2));
-  CHECK(less(MemoryMoment::backward) == Approx(0.75 * usual.optimizer()).margin(2));
+  const double on_its_way = now.returning.value();
+  CHECK(less(MemoryMoment::forward) == Approx(0.75 * usual.optimizer() - on_its_way).margin(3));
+  CHECK(less(MemoryMoment::backward) == Approx(0.75 * usual.optimizer() - on_its_way).margin(3));
   CHECK(less(MemoryMoment::optimizer) == Approx(0.75 * parameters * 8 * (1 - 2.0 / chunks)).margin(2));
   CHECK(stage_memory(offloading(1, 0), 0, 8).by_moment.back() == wide.by_moment.back());
+}
+
+TEST_CASE(
+    "what has not gone back when a forward is over is there yet: all with no way to speak of, nothing with a fast "
+    "one") {
+  StepInputs in = offloading(1, 0);
+  const auto returning = [&](double bytes_per_s) {
+    in.host_bandwidth = Bandwidth(bytes_per_s);
+    return memory_terms(in, 0).returning.value();
+  };
+  const double returned = memory_terms(in, 0).returned;
+  CHECK(returning(1) == Approx(returned));
+  CHECK(returning(1e15) == 0);
+  // A forward is products of the model's FLOPs of one micro-batch, at the rate that the kernel table says.
+  const double forward = flop_terms(in).forward() * in.batch.micro_batch /
+                         (in.kernels.gemm.at("bf16").compute * in.gpu.peak.at("bf16").value());
+  CHECK(returning(0.25 * returned / forward) == Approx(0.75 * returned));
+  // More forwards that are held give it more time.
+  in = offloading(1, 0);
+  in.layout.schedule = PipelineSchedule::gpipe;
+  in.batch.global_batch = 4 * in.batch.micro_batch * in.layout.dp;
+  CHECK(returning(0.2 * returned / forward) == Approx(0.2 * returned));
+  // With the update's own moment: never more than there.
+  CHECK(stage_memory(in, 0, 8).allocated() >= stage_memory(in, 0, 8).by_moment.back());
+}
+
+TEST_CASE("a slower GPU has longer kernels and waits less; its copies are what they were") {
+  StepInputs in = offloading(1, 1);
+  in.host_bandwidth = Bandwidth(2e9);
+  const auto update = [&](const StepInputs& of, Method method) {
+    const FaultyStep step = forecast_faulty(of, cluster(1), {slow_gpu(0, 0.5), slow_gpu(1, 0.5)}, method);
+    return step.result.breakdown.optimizer.count();
+  };
+  const StateCopies usual = state_copies(in, 0), slow = state_copies(in, 0, 0.5);
+  CHECK(slow.chunk.count() == Approx(2 * usual.chunk.count()));
+  CHECK(slow.wait() < usual.wait());
+  CHECK(slow.updated() > usual.updated());
+  for (const Method method : {Method::estimate, Method::simulate}) {
+    const double plain = update(without(in), method), now = update(in, method);
+    const double launches = (slow.updates() - 1) * in.kernels.memory_bound.overhead.count() / 0.5;
+    CHECK(now - plain == Approx(slow.wait().count() + launches).epsilon(1e-6));
+  }
 }
 
 TEST_CASE("of narrower states those are in fp32 that are updated together") {

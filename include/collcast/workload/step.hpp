@@ -75,11 +75,12 @@ struct Operation {
   Flops flops{};
   Volume bytes{};  ///< moved to and from memory, at least
   Seconds time{};
-  std::string bound;           ///< "compute", "memory" or "overhead": the largest term; "power"
+  std::string bound;           ///< "compute", "memory" or "overhead": the largest term; "power"; "copies": a wait
   std::string precision = {};  ///< whose rate and efficiency counted; empty for memory operations
   /// Of measured products like this one to the roofline above, by which its time was multiplied; 0: there are none.
   double measured_ratio = 0;
   /// Which level of what is known of kernels its time is of: "roofline", "measured" or "sustained".
+  bool is_wait() const { return bound == "copies"; }
   const char* level() const { return bound == "power" ? "sustained" : measured_ratio > 0 ? "measured" : "roofline"; }
 };
 struct LayerOperations {

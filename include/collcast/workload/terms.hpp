@@ -187,7 +187,8 @@ struct MemoryTerms {  ///< of one rank of a stage
   double copied = 0;                   ///< bytes of the optimizer's fp32 copies of 16-bit gradients, of the rank's part
   double unscaled = 0;                 ///< bytes of the optimizer's states in fp32 that are kept narrower, at its step
   double states_on_host = 0;           ///< share of the optimizer's states that is in the host's memory between updates
-  double returned = 0;                 ///< bytes of them that are on the GPU at once for an update
+  double returned = 0;                 ///< bytes of them that are on the GPU at once for an update,
+  Volume returning{};                  ///< and have not gone back when the forwards are over that are held
   Volume stale{};                      ///< gradients of the step before, on their way to the other replicas
   Volume error_feedback{};             ///< what compression lost of them
   Volume low_rank{};                   ///< PowerSGD's P and Q
@@ -224,8 +225,10 @@ struct MemoryTerms {  ///< of one rank of a stage
   Volume loss_or_recomputed() const { return std::max(loss(), brought_back()); }
   Volume gradient_copies() const { return stale + error_feedback + low_rank; }
   /// Beside state and, but for the last, activations: at the end of a forward, in a backward, at the optimizer's step.
-  Volume buffers_of_forward() const { return loss() + gathered + dequantised + (sums_whole ? unreduced : Volume{}); }
-  Volume buffers_of_backward() const { return loss_or_recomputed() + gathered + dequantised + unreduced; }
+  Volume buffers_of_forward() const {
+    return loss() + gathered + dequantised + returning + (sums_whole ? unreduced : Volume{});
+  }
+  Volume buffers_of_backward() const { return loss_or_recomputed() + gathered + dequantised + returning + unreduced; }
   Volume buffers_of_optimizer() const { return Volume(copied + unscaled + returned); }
 };
 /// `made`: the orders of a schedule that is made for times, once they are known; before, the most that such may hold.
@@ -260,7 +263,8 @@ struct StateCopies {
   /// That updates wait for copies.
   Seconds wait() const { return updated() - (norm + resident + chunks * chunk); }
 };
-StateCopies state_copies(const StepInputs&, int stage);
+/// `pace`: of the GPU's kernels, of what they usually have.
+StateCopies state_copies(const StepInputs&, int stage, double pace = 1);
 
 struct FlopTerms {  ///< of the forward pass of one sample through the whole model, but for `samples`
   double linear = 0, core = 0, logits = 0;  ///< linear: of the experts those that a token is sent to
