@@ -9,6 +9,7 @@
 // gradient once more (g); the whole gradient buffer is zeroed (g; with ZeRO-2 and 3 the owned part). 38 bytes at g = 4
 // without a distributed optimizer. Before them what compressing gradients takes (gradient_exchange.hpp), behind them
 // the cast of weights that are gathered in fp8 (wire.hpp).
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <utility>
@@ -191,7 +192,9 @@ std::vector<Operation> optimizer_operations(const StepInputs& in, int stage, dou
   ops.push_back(gradient_norm(in, owned));
   const StateCopies copies = state_copies(in, stage, pace);
   if (copies.chunks > 0)
-    ops.push_back({"wait for states from the host", OperationKind::memory, {}, {}, copies.wait(), "copies"});
+    // What sums of times that are rounded leave is no time.
+    ops.push_back(
+        {"wait for states from the host", OperationKind::memory, {}, {}, std::max(copies.wait(), Seconds{}), "copies"});
   for (Operation& op : update_kernels(in, owned, copies.updates())) ops.push_back(std::move(op));
   const double zeroed = in.options.zero >= 2 ? owned : trained_parameters(in, stage).total();
   ops.push_back(timer.memory("zero gradients", Volume(g * zeroed)));

@@ -19,9 +19,9 @@
 // (one, where there is no other) and, of states that are kept narrower, fp32 copies of those that are updated together;
 // and when the forwards are over that are held what has not gone back, the more the shorter they are.
 //
-// Left out: that chunks are of whole parameters; that experts have chunks, and two places, of their own; the wait of
-// the next update for copies that are not over (`step` says where that would be); copies of activations on the same
-// way.
+// Left out: that chunks are of whole parameters; that experts have chunks, and two places, of their own; that the first
+// copies set out with the last of the gradients' exchange, which is over here; the wait of the next update for copies
+// that are not over (`step` says where that would be); copies of activations on the same way.
 #pragma once
 
 #include <vector>
