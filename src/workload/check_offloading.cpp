@@ -34,9 +34,7 @@ class OffloadingCheck {
             "weight gradients that wait are not offloaded, and schedule is " +
                 std::string(to_string(in_.layout.schedule)),
             {"leave it out, or use schedule: 1f1b", [](StepInputs& in) { in.options.cpu_offloading_num_layers = 0; }});
-    if (!(in_.host_bandwidth.value() > 0))
-      wrong("topology", "the machine describes no way from each GPU to a CPU",
-            "leave it out, or describe links of kind pcie or c2c from the GPUs to a device of kind cpu");
+    if (!(in_.host_bandwidth.value() > 0)) wrong("topology", no_way_to_host, leave_out_or_describe_hosts);
   }
 
  private:

@@ -37,9 +37,7 @@ void check_state_offload(Misfits& misfits) {
               std::string("moments with a scale cannot be in the host's memory, and ") + key + " is " +
                   std::string(to_string(format)),
               "leave it out, or use bf16");
-  if (!(misfits.in.host_bandwidth.value() > 0))
-    wrong("topology", "the machine describes no way from each GPU to a CPU",
-          "leave it out, or describe links of kind pcie or c2c from the GPUs to a device of kind cpu");
+  if (!(misfits.in.host_bandwidth.value() > 0)) wrong("topology", no_way_to_host, leave_out_or_describe_hosts);
 }
 
 }  // namespace

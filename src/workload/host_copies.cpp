@@ -7,6 +7,8 @@
 
 namespace collcast::workload {
 
+Bandwidth host_copy_rate(const StepInputs& in) { return in.host_bandwidth * in.kernels.host_copies; }
+
 HostCopies host_copies(const StepInputs& in) {
   const OffloadingTerms terms = offloading_terms(in);
   if (terms.layers == 0) return {};
@@ -31,7 +33,7 @@ OffloadingTerms offloading_terms(const StepInputs& in) {
   for (int layer = 0; layer < terms.layers; ++layer) ++layers[layer_shape(in.model, layer)];
   for (const LayerShape shape : layer_shapes)
     if (layers[shape] > 0) terms.copied += workload::layer_activations(in, shape) * layers[shape];
-  terms.rate = in.host_bandwidth * in.kernels.host_copies;
+  terms.rate = workload::host_copy_rate(in);
   return terms;
 }
 

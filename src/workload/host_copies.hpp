@@ -23,6 +23,8 @@
 
 namespace collcast::workload {
 
+/// To the host's memory and from there, each way.
+Bandwidth host_copy_rate(const StepInputs&);
 /// Beside each pass of a layer; none where nothing is offloaded.
 HostCopies host_copies(const StepInputs&);
 

@@ -49,6 +49,11 @@ StepInputs mended(const StepInputs&);
 
 inline constexpr int most_layers = 10'000;
 
+/// Of what waits in the host's memory, on a machine without host_bandwidth; and what would do.
+inline constexpr const char* no_way_to_host = "the machine describes no way from each GPU to a CPU";
+inline constexpr const char* leave_out_or_describe_hosts =
+    "leave it out, or describe links of kind pcie or c2c from the GPUs to a device of kind cpu";
+
 /// Whether check_step accepts it on so many ranks, of what could be read.
 bool goes_together(const StepInputs&, int ranks, const Origins&);
 

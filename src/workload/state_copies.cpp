@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "workload/host_copies.hpp"
 #include "workload/optimizer_bytes.hpp"
 #include "workload/parameters.hpp"
 #include "workload/wire.hpp"
@@ -52,7 +53,7 @@ StateCopies state_copies(const StepInputs& in, int stage, double pace) {
   const double moved = workload::offloaded_states(in.options) * owned;
   out.parameters = Volume(moved * (bytes.kept - bytes.moments));
   out.moments = Volume(moved * bytes.moments);
-  out.rate = in.host_bandwidth * in.kernels.host_copies;
+  out.rate = workload::host_copy_rate(in);
   out.norm = workload::gradient_norm(in, owned).time / pace;
   if (moved < owned) out.resident = time_of(owned - moved);
   out.chunk = time_of(moved / out.chunks);
@@ -101,7 +102,7 @@ Volume still_returning(const StepInputs& in, double returned, int forwards) {
   const ParallelLayout& l = in.layout;
   const double of_forward = flop_terms(in).forward() * in.batch.micro_batch / (1.0 * l.tp * l.cp * l.slices());
   const Seconds over = forwards * (Flops(of_forward) / rate);
-  return Volume(std::max(0.0, returned - (in.host_bandwidth * in.kernels.host_copies * over).value()));
+  return Volume(std::max(0.0, returned - (host_copy_rate(in) * over).value()));
 }
 
 }  // namespace workload
