@@ -49,7 +49,7 @@ void add_expert_parameters(Section& out, const StepInputs& in, const LayerParame
   std::string formula = fmt::format("E / EP x {} {} fe / expert TP", matrices, row);
   std::string numbers =
       fmt::format("{} / {} x {} x {} x {} / {}", e.count, in.layout.ep, matrices, m.expert_row(), e.ffn, etp);
-  if (m.biases) {
+  if (m.experts_have_biases()) {
     formula += fmt::format(" + E / EP x ({}fe / expert TP + {})", m.gated_mlp ? "2 " : "", row);
     numbers +=
         fmt::format(" + {} / {} x ({} / {} + {})", e.count, in.layout.ep, (matrices - 1) * e.ffn, etp, m.expert_row());

@@ -134,6 +134,7 @@ void add_training(Json& out, const StepInputs& in) {
   if (in.model.experts.count > 0) {
     out["options"]["overlap_ep"] = in.options.overlap_ep;
     out["options"]["moe_grouped_gemm"] = in.options.moe_grouped_gemm;
+    out["options"]["moe_grouped_mlp_fusion"] = in.options.moe_grouped_mlp_fusion;
     out["options"]["moe_token_dispatcher"] = to_string(in.options.moe_token_dispatcher);
     out["options"]["expert_imbalance"] = in.options.expert_imbalance;
     const double factor = in.options.moe_capacity_factor;
@@ -191,6 +192,8 @@ Json inputs_json(const StepInputs& in, const CollectivePolicy& collectives, Shar
                                {"group_top_k", e.group_top_k},
                                {"layers", expert_layers(in.model)}};
     if (e.latent > 0) out["model"]["experts"]["latent"] = e.latent;
+    if (in.model.experts_have_biases()) out["model"]["experts"]["biases"] = true;
+    if (e.clamp) out["model"]["experts"]["clamp"] = true;
   }
   if (const LatentAttention& a = in.model.latent; a.kv_rank > 0)
     out["model"]["mla"] = {

@@ -6,8 +6,8 @@
 // config.json leaves them out. Other keys are not looked at, unless they are nearly one of ours that is absent, or
 // another tool's name for it. Left out: Qwen2's biases on Q, K, V (counted as none), Qwen3's and Gemma 3's Q and K
 // norms, DeepSeek-V3's biases of the router, layers that predict further tokens (the main model alone is read;
-// model.mtp_num_layers of a scenario adds them), gpt-oss' biases and sinks, Gemma 2's and 3's norms behind attention
-// and MLP and caps of logits.
+// model.mtp_num_layers of a scenario adds them), gpt-oss' biases of attention and sinks, Gemma 2's and 3's norms behind
+// attention and MLP and caps of logits.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -102,6 +102,13 @@ TransformerConfig read_mixtral(Object& o) { return read_experts(o, read_mistral(
 TransformerConfig read_grok(Object& o) { return read_experts(o, read_mistral(o), "num_experts"); }
 /// Heads have a size of their own (MiniMax-M2, gpt-oss).
 TransformerConfig read_mixtral_with_heads(Object& o) { return read_experts(o, read_qwen3(o), "num_local_experts"); }
+/// Biases of the experts' products, and what goes into their activation is cut off at swiglu_limit (transformers,
+/// modeling_gpt_oss.py: GptOssExperts).
+TransformerConfig read_gpt_oss(Object& o) {
+  TransformerConfig m = read_mixtral_with_heads(o);
+  m.experts.biases = m.experts.clamp = true;
+  return m;
+}
 
 /// Beside those that tokens are sent to, with a gate of what they give.
 void read_shared_expert(Object& o, Experts& e) {
@@ -363,7 +370,7 @@ std::vector<Architecture> supported() {
           {"NemotronHForCausalLM", "nemotron_h", read_nemotron_h, no_windows, read_hybrid_layers},
           {"MixtralForCausalLM", "mixtral", read_mixtral, if_stated},
           {"MiniMaxM2ForCausalLM", "minimax_m2", read_mixtral_with_heads},
-          {"GptOssForCausalLM", "gpt_oss", read_mixtral_with_heads, short_alternating},
+          {"GptOssForCausalLM", "gpt_oss", read_gpt_oss, short_alternating},
           {"Grok1ModelForCausalLM", "grok-1", read_grok},
           {"Qwen2MoeForCausalLM", "qwen2_moe", read_qwen2_moe, if_asked},
           {"Qwen3MoeForCausalLM", "qwen3_moe", read_qwen3_moe, if_asked},

@@ -89,6 +89,8 @@ void read_experts(Reader& reader, const Node& node, Part part, Experts& e) {
   o.optional("groups", e.groups, AsCount{});
   o.optional("group_top_k", e.group_top_k, AsCount{});
   o.optional("latent", e.latent, AsCount{0, max_count});
+  o.optional("biases", e.biases, AsTruth{});
+  o.optional("clamp", e.clamp, AsTruth{});
   o.finish();
 }
 

@@ -234,6 +234,7 @@ TrainingOptions read_training(Reader& reader, const Node& node) {
   o.optional("gradient_bytes", t.gradient_bytes, AsWord<int>{{"4", "2"}, {4, 2}});
   o.optional("cross_entropy_loss_fusion", t.fuse_loss, AsTruth{});
   o.optional("moe_grouped_gemm", t.moe_grouped_gemm, AsTruth{});
+  o.optional("moe_grouped_mlp_fusion", t.moe_grouped_mlp_fusion, AsTruth{});
   o.optional("gradient_accumulation_fusion", t.fuse_accumulation, AsTruth{});
   o.optional("save_original_input", t.save_original_input, AsTruth{});
   o.optional("overlap_dp", t.overlap_dp, AsTruth{});

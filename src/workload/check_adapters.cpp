@@ -94,6 +94,11 @@ void check_adapters(Misfits& misfits) {
   check_modules(misfits);
   check_recomputed(misfits);
   check_base_weights(misfits);
+  if (in.model.experts.count > 0 && in.options.moe_grouped_mlp_fusion &&
+      (has_adapter(in, AdapterModule::linear_fc1) || has_adapter(in, AdapterModule::linear_fc2)))
+    misfits.wrong({"training.moe_grouped_mlp_fusion", "training.lora"},
+                  "adapters beside the products of experts come between these and what is fused with them",
+                  "use moe_grouped_mlp_fusion: false, or leave linear_fc1 and linear_fc2 out of lora.target_modules");
   if (in.options.compression.method == CompressionMethod::powersgd)
     misfits.wrong({"training.gradient_compression.method", "training.lora"},
                   "compression powersgd is of matrices' gradients, and adapters are of a low rank already",

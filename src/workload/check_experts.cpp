@@ -24,6 +24,11 @@ class ExpertCheck {
       wrong({"training.moe_capacity_factor"}, "moe_capacity_factor is " + number(o.moe_capacity_factor),
             "expected above 0, or 0 for no limit");
     if (e.count == 0) return no_experts();
+    if (o.moe_grouped_mlp_fusion && !o.moe_grouped_gemm)
+      wrong({"training.moe_grouped_mlp_fusion", "training.moe_grouped_gemm"},
+            "what is fused is one kernel for all experts of a rank, and moe_grouped_gemm is false" +
+                seen("training.moe_grouped_gemm"),
+            "use true for both, or moe_grouped_mlp_fusion: false");
     positive("top_k", e.top_k);
     positive("ffn", e.ffn);
     positive("every", e.every);

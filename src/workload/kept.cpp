@@ -6,6 +6,7 @@
 
 #include "workload/adapters.hpp"
 #include "workload/attention_core.hpp"
+#include "workload/expert_kernels.hpp"
 #include "workload/indexer.hpp"
 #include "workload/linear_attention.hpp"
 #include "workload/parameters.hpp"
@@ -183,6 +184,7 @@ KeptTensors all_tensors(const StepInputs& in, LayerShape shape) {
     all.read_once = (latent || !shape.has_mixer() ? 0 : 1) + (shape.has_mlp() ? 1 : 0);
   all.mlp = all.experts = in.model.gated_mlp ? 3 : 2;
   if (drops_activation(in)) --all.mlp, --all.experts;
+  all.experts += workload::kept_by_clamp(in);
   all.expert_rows = !is_frozen(in.options) || has_adapter(in, AdapterModule::linear_fc1);
   return all;
 }
@@ -201,7 +203,7 @@ KeptTensors kept_tensors(const StepInputs& in, LayerShape shape) {
   if (again(RecomputeModule::layernorm)) kept.read_once = 0;
   if (shape.has_experts()) {
     kept.dispatched = !again(RecomputeModule::moe);
-    if (again(RecomputeModule::moe_act) && !drops_activation(in)) --kept.experts;
+    if (again(RecomputeModule::moe_act)) kept.experts -= (drops_activation(in) ? 0 : 1) + workload::kept_by_clamp(in);
     if (!kept.dispatched) kept.experts = 0;
     if (!kept.dispatched || again(RecomputeModule::shared_experts)) kept.mlp = 0;
     kept.activated = kept.mlp > 0;

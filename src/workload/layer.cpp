@@ -48,6 +48,7 @@ Layer::Layer(const StepInputs& in, LayerKind kind)
       core_(in, timer_, share_, kind.windowed),
       linear_core_(in, timer_, share_),
       indexer_(in, timer_, share_),
+      expert_kernels_(in, timer_, share_),
       tp_(in.layout),
       w_(timer_.precision().activation),
       qkv_{"qkv", share_.hidden, share_.query + share_.gate + 2 * share_.key},

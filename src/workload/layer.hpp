@@ -7,6 +7,7 @@
 
 #include "workload/adapters.hpp"
 #include "workload/attention_core.hpp"
+#include "workload/expert_kernels.hpp"
 #include "workload/linear_attention.hpp"
 #include "workload/parameters.hpp"
 #include "workload/share.hpp"
@@ -161,6 +162,9 @@ class Layer {
   /// Up, activation and down of it, and of the experts.
   Operations shared_products() const;
   Operations expert_products() const;
+  /// Between the products of experts, with what goes into it cut off.
+  Operations experts_activation() const;
+  Operations experts_activation_gradient() const;
 
   std::vector<Segment> experts_backward() const;
 
@@ -230,6 +234,7 @@ class Layer {
   AttentionCore core_;
   LinearCore linear_core_;
   Indexer indexer_;
+  ExpertKernels expert_kernels_;
   TpCollectives tp_;
   double w_;
   Linear qkv_, projection_;

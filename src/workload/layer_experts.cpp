@@ -100,8 +100,22 @@ Operations Layer::shared_products() const {
 
 Operations Layer::expert_products() const {
   Operations ops = grouped(expert_up_);
-  ops.push_back(activation_forward("experts activation", share_.taken, share_.expert));
+  if (in_.serving || !in_.options.moe_grouped_mlp_fusion) extend(ops, experts_activation());
   extend(ops, grouped(expert_down_));
+  extend(ops, expert_kernels_.bias());
+  return ops;
+}
+
+Operations Layer::experts_activation() const {
+  Operations ops = expert_kernels_.clamp();
+  ops.push_back(activation_forward("experts activation", share_.taken, share_.expert));
+  return ops;
+}
+
+Operations Layer::experts_activation_gradient() const {
+  if (in_.options.moe_grouped_mlp_fusion) return {};
+  Operations ops{activation_backward("experts activation", share_.taken, share_.expert)};
+  extend(ops, expert_kernels_.clamp_gradient());
   return ops;
 }
 
@@ -140,8 +154,9 @@ std::vector<Segment> Layer::experts_backward() const {
   first.push_back(permutation("unpermute gradient"));
   std::vector<Segment> all{{"experts dispatch", Category::backward, first, std::nullopt, 0, 0, 0, 0, all_to_all()}};
   Operations experts = sorting("sort by expert");
+  extend(experts, expert_kernels_.bias_gradient());
   extend(experts, grouped_backward(expert_down_));
-  experts.push_back(activation_backward("experts activation", share_.taken, share_.expert));
+  extend(experts, experts_activation_gradient());
   extend(experts, grouped_backward(expert_up_));
   extend(experts, sorting("sort by rank"));
   extend(all, between_exchanges(Category::backward, experts));

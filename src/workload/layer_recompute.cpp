@@ -76,10 +76,7 @@ std::vector<Segment> Layer::mlp_again() const {
     all.push_back({"mlp norm", once_more, norm, shared ? tp_.gather : std::nullopt});
     if (shared) all.push_back(shared_experts(once_more));
     if (again(RecomputeModule::moe_act))
-      all.push_back({"experts activation",
-                     once_more,
-                     {activation_forward("experts activation", share_.taken, share_.expert)},
-                     std::nullopt});
+      all.push_back({"experts activation", once_more, experts_activation(), std::nullopt});
     return filled(all);
   }
   if (again(RecomputeModule::mlp)) {

@@ -71,7 +71,7 @@ void add_experts(const TransformerConfig& m, const ParallelLayout& l, LayerParam
   p.mlp = matrices * h * m.experts.shared_ffn / l.tp;
   p.router = h * (m.experts.count + (m.experts.shared_gate ? 1 : 0));
   p.experts = here * matrices * row * m.experts.ffn / etp;
-  if (m.biases) p.experts += here * ((matrices - 1) * m.experts.ffn / etp + row);
+  if (m.experts_have_biases()) p.experts += here * ((matrices - 1) * m.experts.ffn / etp + row);
   p.expert_latent = 2 * h * m.experts.latent;
 }
 

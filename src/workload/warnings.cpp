@@ -123,6 +123,8 @@ void add_unused(const StepInputs& in, std::vector<std::string>& list) {
   none(!in.options.reshard_after_forward && sharding_stage(in) < 3, "reshard_after_forward",
        "weights are not split (zero 3 over more than one replica)");
   none(!in.options.moe_grouped_gemm && in.model.experts.count == 0, "moe_grouped_gemm", "the model has no experts");
+  none(in.options.moe_grouped_mlp_fusion && in.model.experts.count == 0, "moe_grouped_mlp_fusion",
+       "the model has no experts");
   const bool scaled = std::ranges::count(std::array{f.tp_gather, f.tp_reduce, f.ep_dispatch, f.ep_combine},
                                          std::optional(WireFormat::fp8)) > 0;
   none(!scaled && f.scale_block != CommunicationFormats().scale_block, "communication.scale_block",

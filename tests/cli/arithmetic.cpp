@@ -17,7 +17,8 @@ double scale(const std::string& unit) {
       {"KiB", 0x1p10}, {"MiB", 0x1p20}, {"GiB", 0x1p30},  {"TiB", 0x1p40},   {"kB", 1e3},       {"MB", 1e6},
       {"GB", 1e9},     {"TB", 1e12},    {"B/s", 1},       {"kB/s", 1e3},     {"MB/s", 1e6},     {"GB/s", 1e9},
       {"TB/s", 1e12},  {"FLOP", 1},     {"GFLOP", 1e9},   {"TFLOP", 1e12},   {"PFLOP", 1e15},   {"EFLOP", 1e18},
-      {"FLOP/s", 1},   {"MFLOP", 1e6},  {"GFLOP/s", 1e9}, {"TFLOP/s", 1e12}, {"PFLOP/s", 1e15}, {"kFLOP", 1e3}};
+      {"FLOP/s", 1},   {"MFLOP", 1e6},  {"GFLOP/s", 1e9}, {"TFLOP/s", 1e12}, {"PFLOP/s", 1e15}, {"kFLOP", 1e3},
+      {"k", 1e3},      {"M", 1e6},      {"G", 1e9}};
   const auto found = units.find(unit);
   INFO("unit '" << unit << "'");
   REQUIRE(found != units.end());

@@ -83,6 +83,7 @@ const std::vector<std::string> steps{
     "gpt3-512gpu --set model.mtp_num_layers=2 --set model.learned_positions=0 --set layout.schedule=zb-v --set "
     "batch.global_batch=64 --method estimate",
     "nemotron3-nano-30b-8xb200 --set model.mtp_num_layers=1 --method estimate",
+    "gpt-oss-120b-64xgb200 --what-if mxfp8 --method estimate",
     "llama3-70b-lora-8xh100 --set model.mtp_num_layers=1 --method estimate",
     "llama3-8b-fsdp-64xh100 --set model.mtp_num_layers=1 --method estimate",
     "llama3-70b-64xh100 --set model.mtp_num_layers=2 --method estimate",

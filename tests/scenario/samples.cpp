@@ -128,7 +128,7 @@ model:
   causal: true
   learned_positions: 0
   dropout: 0.1
-  experts: {count: 8, top_k: 2, ffn: 2048, shared_ffn: 1024, shared_gate: true, dense_layers: 1, every: 1, groups: 4, group_top_k: 2, latent: 512}
+  experts: {count: 8, top_k: 2, ffn: 2048, shared_ffn: 1024, shared_gate: true, dense_layers: 1, every: 1, groups: 4, group_top_k: 2, latent: 512, biases: true, clamp: true}
   mla: {q_rank: 256, kv_rank: 128, nope: 48, rope: 16, value: 64}
   window: {tokens: 512, full_every: 2, full_first: 1, full_at: [2]}
   linear_attention: {key_heads: 4, value_heads: 8, key_dim: 64, value_dim: 32, conv: 4, rule: gated-delta, full_every: 2, full_at: [2]}
@@ -152,6 +152,7 @@ training:
   gradient_bytes: 2
   cross_entropy_loss_fusion: false
   moe_grouped_gemm: false
+  moe_grouped_mlp_fusion: false
   gradient_accumulation_fusion: false
   cpu_offloading_num_layers: 0
   save_original_input: true

@@ -367,6 +367,8 @@ TEST_CASE("shipped models have their public dimensions") {
   CHECK(parameter_count(shipped_config("nemotron-h-8b")) == Approx(8.1e9).epsilon(0.02));
   CHECK(parameter_count(shipped_config("gpt-oss-120b")) == billions(116.8));
   CHECK(active_parameter_count(shipped_config("gpt-oss-120b")) == Approx(5.71e9).epsilon(0.01));
+  CHECK((shipped_config("gpt-oss-120b").experts.biases && shipped_config("gpt-oss-120b").experts.clamp));
+  CHECK_FALSE((shipped_config("minimax-m2").experts.biases || shipped_config("minimax-m2").experts.clamp));
   // 8.54, 27.2 and 41.3 billion (Falcon's files hold 41.8, the embedding twice), 20.6 and 7.24.
   CHECK(parameter_count(shipped_config("gemma-7b")) == billions(8.54));
   CHECK(parameter_count(shipped_config("gemma2-27b")) == billions(27.2));

@@ -31,7 +31,7 @@ MODEL = {"name": "tiny", "layers": 4, "hidden": 512, "heads": 8, "kv_heads": 8, 
          "vocab": 1024, "gated_mlp": True, "tied_embeddings": False, "biases": False, "causal": True,
          "learned_positions": 0, "dropout": 0.5,
          "experts": {"count": 4, "top_k": 2, "ffn": 512, "shared_ffn": 256, "shared_gate": True, "dense_layers": 1, "every": 1,
-                     "groups": 2, "group_top_k": 1, "latent": 64},
+                     "groups": 2, "group_top_k": 1, "latent": 64, "biases": True, "clamp": True},
          "mla": {"q_rank": 128, "kv_rank": 64, "nope": 48, "rope": 16, "value": 64}}
 
 SCENARIOS = {
@@ -46,7 +46,7 @@ SCENARIOS = {
                      "cross_entropy_loss_fusion": False, "gradient_accumulation_fusion": False, "save_original_input": False, "cpu_offloading_num_layers": 0, "overlap_tp": "ring", "overlap_dp": False, "bucket": "25MiB", "overlap_pp": False, "overlap_cp": False, "launch": "5us", "launch_backward": "2us",
                      "communication": {"tp_gather": "fp8", "tp_reduce": "fp8", "ep_dispatch": "fp8", "ep_combine": "bf16", "parameters": "bf16", "gradients": "bf16", "scale_block": 128},
                      "gradient_compression": {"method": "ratio", "ratio": 4, "moved": 8, "error_feedback": True}, "delayed_all_reduce": False,
-                     "overlap_ep": True, "moe_token_dispatcher": "flex", "expert_imbalance": 1.5, "moe_capacity_factor": 2, "optimizer": True,
+                     "overlap_ep": True, "moe_grouped_mlp_fusion": True, "moe_token_dispatcher": "flex", "expert_imbalance": 1.5, "moe_capacity_factor": 2, "optimizer": True,
                      "precision_aware_optimizer": {"exp_avg_dtype": "bf16", "exp_avg_sq_dtype": "fp32", "main_params_dtype": "fp16", "store_param_remainders": False},
                      "optimizer_state_offload": {"fraction": 0.5, "chunk_size_mb": 256},
                      "embedding_and_logits": True},

@@ -65,6 +65,8 @@ COMMANDS = [
     ("step", f"collcast step llama3-8b-8xh100 --method estimate {LINEAR} --set training.recompute=full"),
     ("plan", f"{ONE_LAYOUT} --pp 8 {LINEAR}"),
     ("step", "collcast step nemotron3-nano-30b-8xb200 --method estimate --what-if experts-again"),
+    ("step", "collcast step gpt-oss-120b-64xgb200 --method estimate"),
+    ("plan", "collcast plan gpt-oss-120b-64xgb200 --simulate 0 --top 1 --tp 1 --pp 1 --ep 64 --micro-batch 4 --recompute none"),
     ("step", "collcast step nemotron3-nano-30b-inference-8xh200 --method estimate"),
     ("plan", "collcast plan nemotron3-nano-30b-8xb200 --simulate 0 --top 1 --pp 1 --recompute none"),
     ("step", "collcast step qwen3.5-397b-inference-8xb200 --method estimate"),

@@ -37,6 +37,8 @@ struct Experts {
   /// Elements of the rows that go to experts: tokens are brought down to them before they are dispatched, and what
   /// experts give is brought up again (Megatron-Core's moe_latent_size; LatentMoE). 0: none, rows are hidden states.
   int latent = 0;
+  bool biases = false;  ///< of their products (gpt-oss); those of a model that has them everywhere do anyway
+  bool clamp = false;   ///< what goes into the activation is cut off at a limit (gpt-oss' swiglu_limit)
 };
 
 /// Multi-head latent attention (DeepSeek-V2, -V3): queries, and keys and values together, are expanded from vectors of
@@ -140,6 +142,7 @@ struct TransformerConfig {
   int value_dim() const { return latent.kv_rank > 0 ? latent.value : head_dim; }
   /// Elements of a row that goes to an expert.
   int expert_row() const { return experts.latent > 0 ? experts.latent : hidden; }
+  bool experts_have_biases() const { return biases || experts.biases; }
 };
 /// Modules of multi-token prediction that a model may have.
 inline constexpr int most_mtp_layers = 64;
@@ -484,7 +487,9 @@ struct TrainingOptions {
   bool no_sync = false;               ///< ZeRO-3: gradients are summed up whole and reduced in the last backward only
   int gradient_bytes = 4;             ///< per parameter, as kept and as reduced (Megatron 4; 2)
   bool moe_grouped_gemm = true;       ///< the experts of a rank in one kernel, where its times are known; else one each
-  bool fuse_loss = true;              ///< the loss reads logits three times; else it is kernels of one operation each
+  /// Biases, clamp and activation of experts within the kernels of their products (expert_kernels.hpp).
+  bool moe_grouped_mlp_fusion = false;
+  bool fuse_loss = true;  ///< the loss reads logits three times; else it is kernels of one operation each
   /// fp8 and fp4: the inputs of products are kept for the backward as they were, not as the products read them
   /// (Transformer Engine's Linear has this name; torchao).
   bool save_original_input = false;
