@@ -262,9 +262,16 @@ TEST_CASE("how tokens get to their experts is what a recipe of the row's release
     return std::ranges::count(step.assumed, what) == 1;
   };
   CHECK(says(sent("Megatron-Bridge 26.06", "qwen3-30b-a3b", "GB300-288GB", "mxfp8"),
-             "tokens sent once to a node and a rank, beside computing, as Megatron-Bridge's recipe says"));
+             "tokens sent once to a node and a rank, beside computing, experts' kernels fused, as Megatron-Bridge's "
+             "recipe says"));
   CHECK(says(sent("Megatron-Bridge 25.11", "qwen3-30b-a3b", "GB200-186GB", "mxfp8"),
              "tokens by an all-to-all that nothing hides, as no recipe is known"));
+  const auto fused = [](const TrainingStep& step) { return step.inputs.options.moe_grouped_mlp_fusion; };
+  CHECK(fused(sent("Megatron-Bridge 26.06", "gpt-oss-120b", "GB300-288GB", "mxfp8")));
+  CHECK_FALSE(fused(sent("Megatron-Bridge 26.06", "gpt-oss-120b", "GB300-288GB", "bf16")));
+  CHECK_FALSE(fused(sent("Megatron-Bridge 26.04", "deepseek-v3", "B200-SXM-180GB", "mxfp8")));
+  const TrainingStep ultra = sent("Megatron-Bridge 26.08", "nemotron_3_ultra", "GB300-288GB", "mxfp8");
+  CHECK((fused(ultra) && is(ultra, flex, false)));
   const TrainingStep behind = sent("Megatron-Bridge 25.09", "deepseek-v3", "H100-SXM5-80GB", "fp8");
   CHECK_FALSE(behind.inputs.options.overlap_dp);
 }

@@ -197,7 +197,7 @@ class Reading {
     if (row_.experts.value_or(0) > 0) experts(m.experts);
     if (row_.kv_lora) latent(m);
     // huggingface.co/openai/gpt-oss-120b, config.json: sliding_window 128, layer_types sliding and full by turns.
-    if (m.name.starts_with("gpt-oss")) m.window = {128, 0, 2, {}};
+    if (m.name.starts_with("gpt-oss")) m.window = {128, 0, 2, {}}, m.experts.biases = m.experts.clamp = true;
   }
 
   void experts(Experts& e) {
@@ -392,12 +392,13 @@ class Reading {
     const ExpertRecipe recipe = expert_recipe(row_);
     if (*recipe.source == 0) return assume("tokens by an all-to-all that nothing hides, as no recipe is known");
     o.moe_token_dispatcher = recipe.dispatcher;
-    o.overlap_ep = recipe.overlap;
+    o.overlap_ep = recipe.overlap, o.moe_grouped_mlp_fusion = recipe.fused;
     if (!recipe.overlap_dp) o.overlap_dp = false;
     assume(
-        fmt::format("tokens {}{}{}, as Megatron-Bridge's recipe says",
+        fmt::format("tokens {}{}{}{}, as Megatron-Bridge's recipe says",
                     recipe.dispatcher == TokenDispatcher::flex ? "sent once to a node and a rank" : "by an all-to-all",
-                    recipe.overlap ? ", beside computing" : "", recipe.overlap_dp ? "" : ", gradients behind it"));
+                    recipe.overlap ? ", beside computing" : "", recipe.overlap_dp ? "" : ", gradients behind it",
+                    recipe.fused ? ", experts' kernels fused" : ""));
   }
 
   /// Dao 2023 (arXiv 2307.08691): FlashAttention reaches 25 to 40 % of an A100's peak; its second version 230 TFLOP/s

@@ -11,6 +11,9 @@
 //   cpu_offloading_num_layers: llama/llama{3,31}_workload_base_configs.py at 00919dc and 0013c9a, of 25.09
 //     llama31/llama31_405b_llm_pretrain.yaml at 0cfe9a4; the 70B presets of 25.09, which say none, ran with a
 //     micro-batch of one, and rows of two have those of 25.11
+//   moe_grouped_mlp_fusion: cutedsl_fused_grouped_mlp of the presets, at 07eea52 (gpt-oss) and in those of DeepSeek-V3
+//     and Nemotron 3 Ultra; of Qwen3 src/megatron/bridge/perf_recipes/qwen/common.py
+//     (_enable_hybridep_full_iteration_mxfp8: use_transformer_engine_op_fuser)
 //   precision_aware_optimizer: of every run in bf16 (scripts/performance/run_script.py at 012a84d: fp32 states, whose
 //     parameters are remainders), and of DeepSeek-V3 in any precision with moments in bf16
 //     (src/megatron/bridge/recipes/deepseek/deepseek_v3.py at 05d003f: gradients in bf16, too)
@@ -53,25 +56,29 @@ struct Known {
 constexpr int always = 1'000'000;
 constexpr ExpertRecipe flex(const char* source) { return {TokenDispatcher::flex, false, true, source}; }
 constexpr ExpertRecipe flex_beside(const char* source) { return {TokenDispatcher::flex, true, true, source}; }
+constexpr ExpertRecipe fused(const char* source, bool beside = true) {
+  return {TokenDispatcher::flex, beside, true, source, true};
+}
 
 /// The first that fits counts.
-constexpr std::array<Known, 17> recipes{
-    {{"deepseek-v3", "gb", true, 26'06'00, always, flex_beside("3983 and 4226, 2026-05")},
+constexpr std::array<Known, 18> recipes{
+    {{"deepseek-v3", "gb", true, 26'06'00, always, fused("3983 and 4226, 2026-05")},
      {"deepseek-v3", "b200", true, 26'04'00, always, flex_beside("presets")},
      {"deepseek-v3", "h100", false, 25'09'00, 26'02'00, ExpertRecipe{TokenDispatcher::flex, true, false, "25.09"}},
      {"deepseek-v3", "", false, 26'02'00, always, flex("presets")},
-     {"qwen3", "gb", true, 26'06'00, always, flex_beside("4249, 2026-06")},
-     {"qwen3", "b200", true, 26'06'01, always, flex_beside("4606, 2026-06")},
-     {"qwen3", "b300", true, 26'06'01, always, flex_beside("4606, 2026-06")},
+     {"qwen3", "gb", true, 26'06'00, always, fused("4249, 2026-06")},
+     {"qwen3", "b200", true, 26'06'01, always, fused("4606, 2026-06")},
+     {"qwen3", "b300", true, 26'06'01, always, fused("4606, 2026-06")},
      {"qwen3-30b", "gb", false, 26'02'00, always, flex("presets")},
      {"qwen3-30b", "b200", false, 26'02'01, always, flex("presets")},
      {"qwen3-30b", "b300", false, 26'02'01, always, flex("presets")},
      {"qwen3-30b", "h100", false, 26'04'00, always, flex("presets")},
      {"qwen3-235b", "gb", false, 26'02'00, always, flex("presets")},
      {"qwen3-235b", "h100", false, 26'02'00, always, ExpertRecipe{TokenDispatcher::alltoall, true, true, "presets"}},
-     {"gpt-oss", "gb", true, 26'06'00, always, flex_beside("presets")},
-     {"gpt-oss", "b300", true, 26'06'00, always, flex_beside("presets")},
+     {"gpt-oss", "gb", true, 26'06'00, always, fused("presets")},
+     {"gpt-oss", "b300", true, 26'06'00, always, fused("presets")},
      {"gpt-oss", "b300", false, 26'02'01, always, flex("presets")},
+     {"nemotron_3_ultra", "", true, 26'08'00, always, fused("nemotronh presets", false)},
      {"nemotron_3", "", false, 26'02'00, always, flex("nemotronh presets")}}};
 
 struct Recomputed {

@@ -14,6 +14,7 @@ struct ExpertRecipe {
   bool overlap = false;     ///< beside another micro-batch's computing (Megatron's overlap_moe_expert_parallel_comm)
   bool overlap_dp = true;   ///< overlap_grad_reduce
   const char* source = "";  ///< empty: none is known
+  bool fused = false;       ///< what is between the products of experts in their kernels
 };
 
 /// Of the release, model, GPU and precision of a row; an all-to-all that nothing hides where none is known.
