@@ -63,6 +63,31 @@ TEST_CASE("a row is put on the machine of its GPU, with the network that it stat
   CHECK(why_not(row) == "no machine has the GPU 'TPUv3'");
 }
 
+TEST_CASE("a board of a chip that is known in other nodes than the row's goes into those of its size") {
+  TrainingRow row = gpt_row();
+  row.gpu = "H100-96GB-HBM2e";
+  row.gpus = 128;
+  row.gpus_per_node = 8;
+  row.intra_net = "NVLink4 450GB/s/dir";
+  row.inter_gbps_per_gpu = 400;
+  const Result<TrainingPlace> place = training_machines().place(row);
+  REQUIRE(place.ok());
+  CHECK(place->machine.name == "dgx-h100");
+  CHECK(place->machine.gpu.model == "H100-SXM5-94GB");
+  CHECK(place->measured);
+  CHECK(place->nodes == 16);
+  CHECK(place->remark == "GPUs of snellius-h100 in nodes of dgx-h100");
+  row.gpus_per_node = 4;
+  REQUIRE(training_machines().place(row).ok());
+  CHECK(training_machines().place(row)->machine.name == "snellius-h100");
+  // Of a size that nobody described, and of one that is not stated, as before.
+  for (const std::optional<int> size : {std::optional<int>(6), std::optional<int>()}) {
+    row.gpus_per_node = size;
+    REQUIRE(training_machines().place(row).ok());
+    CHECK(training_machines().place(row)->machine.name == "snellius-h100");
+  }
+}
+
 TEST_CASE("a GPU without a kernel table has the one that stands in, and the row says so") {
   TrainingRow row = gpt_row();
   row.gpu = "V100-SXM3-32GB";

@@ -56,16 +56,16 @@ GpuName parse_gpu(std::string_view name) {
   return out;
 }
 
-bool same_gpu(const GpuName& a, const GpuName& b) {
-  return !a.chip.empty() && a.chip == b.chip && fits(a.memory, b.memory) && fits(a.form, b.form) &&
-         fits(a.module, b.module);
+bool same_chip(const GpuName& a, const GpuName& b) {
+  return !a.chip.empty() && a.chip == b.chip && fits(a.form, b.form) && fits(a.module, b.module);
 }
+
+bool same_gpu(const GpuName& a, const GpuName& b) { return same_chip(a, b) && fits(a.memory, b.memory); }
 
 bool like_gpu(const GpuName& a, const GpuName& b) {
   if (same_gpu(a, b)) return true;
   const std::optional<int> x = gigabytes(a.memory), y = gigabytes(b.memory);
-  return !a.chip.empty() && a.chip == b.chip && fits(a.form, b.form) && fits(a.module, b.module) && x && y &&
-         std::abs(*x - *y) * 10 <= *y;
+  return same_chip(a, b) && x && y && std::abs(*x - *y) * 10 <= *y;
 }
 
 }  // namespace collcast

@@ -19,5 +19,7 @@ GpuName parse_gpu(std::string_view name);
 bool same_gpu(const GpuName&, const GpuName&);
 /// The same, where sources round memory their own way: sizes a tenth apart are one.
 bool like_gpu(const GpuName&, const GpuName&);
+/// The same but for its memory: boards of one chip that go into the same nodes.
+bool same_chip(const GpuName&, const GpuName&);
 
 }  // namespace collcast

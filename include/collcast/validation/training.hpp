@@ -41,6 +41,9 @@ class TrainingMachines {
     KernelModel kernels;
     bool measured = true;  ///< the table is of its GPU
   };
+  /// Of the same chip with nodes of the row's size, where the machine with its GPU has others; nullptr: none is needed,
+  /// or there is none.
+  const Known* nodes_for(const TrainingRow&, const Known& gpu) const;
   std::vector<Known> known_;
   bool only_one_ = false;
 };

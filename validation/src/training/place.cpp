@@ -46,9 +46,9 @@ double network_gbps(const TopologySpec& spec) {
 
 bool crosses_nodes(const TrainingRow& row, int gpus_per_node) { return row.gpus.value_or(1) > gpus_per_node; }
 
-/// How well a machine fits; nothing where the row cannot have run on it.
-std::optional<int> likeness(const TopologySpec& spec, const TrainingRow& row) {
-  if (!like_gpu(parse_gpu(row.gpu), parse_gpu(spec.gpu.model))) return std::nullopt;
+/// How well a machine's nodes fit, whatever the memory of its GPUs; nothing where the row cannot have run on them.
+std::optional<int> likeness_of_nodes(const TopologySpec& spec, const TrainingRow& row) {
+  if (!same_chip(parse_gpu(row.gpu), parse_gpu(spec.gpu.model))) return std::nullopt;
   const int gpus = count_of(spec, DeviceKind::gpu);
   const double rate = network_gbps(spec);
   if (crosses_nodes(row, gpus) && rate <= 0) return std::nullopt;
@@ -58,13 +58,24 @@ std::optional<int> likeness(const TopologySpec& spec, const TrainingRow& row) {
   int score = 0;
   if (row.gpus_per_node == gpus) score += 16;
   if (row.gpus_per_node && gpus % *row.gpus_per_node == 0) score += 8;
-  const std::string& model = spec.gpu.model;
-  if (same_gpu(parse_gpu(row.gpu), parse_gpu(model))) score += 8;
   if (row.inter_gbps_per_gpu && std::abs(rate / *row.inter_gbps_per_gpu - 1) < 0.05) score += 4;
   if (std::holds_alternative<LeafSpineNetwork>(spec.network)) score += 2;
   // The vendor's own system stands for what names no other.
   if (spec.name.starts_with("dgx")) score += 1;
   return score;
+}
+
+/// How well a machine fits; nothing where the row cannot have run on it.
+std::optional<int> likeness(const TopologySpec& spec, const TrainingRow& row) {
+  const GpuName gpu = parse_gpu(row.gpu), known = parse_gpu(spec.gpu.model);
+  if (!like_gpu(gpu, known)) return std::nullopt;
+  const std::optional<int> score = likeness_of_nodes(spec, row);
+  return score && same_gpu(gpu, known) ? *score + 8 : score;
+}
+
+/// Whether a node, or a tray of a rack, has as many GPUs as the row's.
+bool has_its_nodes(const TopologySpec& spec, const TrainingRow& row) {
+  return !row.gpus_per_node || count_of(spec, DeviceKind::gpu) % *row.gpus_per_node == 0;
 }
 
 /// The network at the rate that the row states.
@@ -95,6 +106,19 @@ std::string adapt_racks(TopologySpec& machine, const TrainingRow& row) {
 Diagnostic cannot(std::string why) { return {{}, std::move(why), {}}; }
 
 }  // namespace
+
+const TrainingMachines::Known* TrainingMachines::nodes_for(const TrainingRow& row, const Known& gpu) const {
+  if (has_its_nodes(gpu.spec, row)) return nullptr;
+  const Known* best = nullptr;
+  int most = -1;
+  for (const Known& known : known_) {
+    const std::optional<int> score = likeness_of_nodes(known.spec, row);
+    if (!score || !has_its_nodes(known.spec, row) || *score <= most) continue;
+    most = *score;
+    best = &known;
+  }
+  return best;
+}
 
 Result<TrainingMachines> TrainingMachines::load(const std::vector<TopologySpec>& machines, const SearchPath& search) {
   TrainingMachines out;
@@ -131,6 +155,11 @@ Result<TrainingPlace> TrainingMachines::place(const TrainingRow& row) const {
   if (best == nullptr) return cannot(fmt::format("no machine has the GPU '{}'", printable(row.gpu)));
   TrainingPlace out{best->spec, best->kernels, best->measured, 1, {}};
   std::vector<std::string> remarks;
+  if (const Known* nodes = only_one_ ? nullptr : nodes_for(row, *best)) {
+    out.machine = nodes->spec;
+    out.machine.gpu = best->spec.gpu;
+    remarks.push_back(fmt::format("GPUs of {} in nodes of {}", best->spec.name, nodes->spec.name));
+  }
   if (!best->measured)
     remarks.push_back(fmt::format("kernels were not measured on {}: {}", best->spec.gpu.model, stand_in_text()));
   remarks.push_back(adapt_network(out.machine, row));
