@@ -246,7 +246,9 @@ TEST_CASE("steps with experts and adapters: the closed form is the timeline, fro
     const StepPlan plan = planned(frozen, prices);
     const StepEstimate estimate = estimate_step(plan);
     CHECK(estimate.total.count() == Approx(simulated(plan, fabric).count()).epsilon(1e-8));
-    CHECK(estimate.total <= estimate_step(planned(in, prices)).total * (1 + 1e-9));
+    // Zero bubble's weight gradients fill a pipeline of few micro-batches for nothing, and adapters' passes do not.
+    if (!splits_backward(in.layout.schedule))
+      CHECK(estimate.total <= estimate_step(planned(in, prices)).total * (1 + 1e-9));
     CHECK(peak_memory(frozen, 8).peak() <= peak_memory(in, 8).peak());
   }
   CHECK(with_ep > 75);

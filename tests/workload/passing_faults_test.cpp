@@ -134,7 +134,7 @@ TEST_CASE("ranks that are alike in every period once give every rank's times to 
   const Fabric fabric = cluster(8);
   const CollectiveTime healthy = priced(1e-5), here = unlike();
   int folded_away = 0, tried = 0;
-  Sample sample(5);
+  Sample sample(3);
   for (int round = 0; round < 200; ++round) {
     const StepInputs in = random_inputs(dice);
     if (!check_step(in, fabric.rank_count(), {}).empty()) continue;
