@@ -392,14 +392,14 @@ void add_optimizer(Section& out, const StepInputs& in, const MemoryTerms& terms,
                       std::move(source));
   };
   Term on_gpu = term("optimizer", use.optimizer, optimizer_source(in, terms));
-  if (terms.states_on_host > 0) {
-    const Volume moved(terms.states_on_host * terms.optimizer_states());
+  if (terms.share_on_host > 0) {
+    const Volume moved(terms.share_on_host * terms.optimizer_states());
     Term on_host = term("optimizer states on the host", Bytes(static_cast<std::int64_t>(moved.value())),
                         "between updates (optimizer_state_offload); no part of what the GPU holds");
     for (Term* one : {&on_gpu, &on_host}) {
       one->formula = (one == &on_gpu ? "(1 - fraction) x " : "fraction x ") + one->formula;
-      one->numbers = fmt::format(fmt::runtime(one == &on_gpu ? "(1 - {}) x {}" : "{} x {}"),
-                                 exact(terms.states_on_host), one->numbers);
+      one->numbers = fmt::format(fmt::runtime(one == &on_gpu ? "(1 - {}) x {}" : "{} x {}"), exact(terms.share_on_host),
+                                 one->numbers);
     }
     out.terms.push_back(std::move(on_gpu));
     out.terms.push_back(std::move(on_host));

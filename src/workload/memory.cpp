@@ -305,7 +305,7 @@ MemoryTerms memory_terms(const StepInputs& in, int stage, const Orders& made) {
   terms.unscaled = of_part(optimizer.unscaled);
   if (const int chunks = workload::state_chunks(in.options, of_part(1)); chunks > 0) {
     const double moved = workload::offloaded_states(in.options);
-    terms.states_on_host = moved;
+    terms.share_on_host = moved;
     terms.returned =
         moved * of_part(optimizer.kept - optimizer.moments + optimizer.moments * std::min(chunks, 2) / chunks);
     terms.unscaled *= std::max(1 - moved, moved / chunks);
@@ -386,7 +386,7 @@ MemoryUse use_of(const StepInputs& in, const MemoryTerms& terms, int gpus_per_no
     use.buffers = beside;
   }
   use.capacity = in.gpu.memory;
-  use.on_host = workload::whole(terms.on_host().value() + terms.states_on_host * terms.optimizer_states());
+  use.on_host = workload::whole(terms.on_host().value() + terms.share_on_host * terms.optimizer_states());
   add_runtime(use, in.layout, gpus_per_node);
   return use;
 }

@@ -186,7 +186,7 @@ struct MemoryTerms {  ///< of one rank of a stage
   bool sums_whole = false;             ///< these are there from one micro-batch to the next
   double copied = 0;                   ///< bytes of the optimizer's fp32 copies of 16-bit gradients, of the rank's part
   double unscaled = 0;                 ///< bytes of the optimizer's states in fp32 that are kept narrower, at its step
-  double states_on_host = 0;           ///< share of the optimizer's states that is in the host's memory between updates
+  double share_on_host = 0;            ///< share of the optimizer's states that is in the host's memory between updates
   double returned = 0;                 ///< bytes of them that are on the GPU at once for an update,
   Volume returning{};                  ///< and have not gone back when the forwards are over that are held
   Volume stale{};                      ///< gradients of the step before, on their way to the other replicas
@@ -199,7 +199,7 @@ struct MemoryTerms {  ///< of one rank of a stage
            (base_bytes - weight_bytes) * parameters.base_matrices();
   }
   double gradients() const { return trained(gradient_bytes, gradient_shares, zero >= 2); }
-  double optimizer() const { return (1 - states_on_host) * optimizer_states(); }
+  double optimizer() const { return (1 - share_on_host) * optimizer_states(); }
   double optimizer_states() const { return trained(optimizer_bytes, optimizer_shares, zero >= 1); }
   /// So many bytes of each parameter that is trained.
   double trained(double each, int shares, bool split) const {
