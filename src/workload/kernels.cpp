@@ -27,6 +27,7 @@ KernelTimer::KernelTimer(const StepInputs& inputs) : inputs_(inputs) {
 Operation KernelTimer::timed(Operation op, const KernelEfficiency& kernel, FlopRate peak, double kernels) const {
   Roofline time = roofline(kernel, peak, inputs_.gpu.memory_bandwidth, op.flops, op.bytes);
   time.overhead *= kernels;
+  op.kernels = kernels;
   op.time = inputs_.gpu.kernel_scale * time.total();
   op.bound = time.overhead > std::max(time.compute, time.memory) ? "overhead"
              : time.memory > time.compute                        ? "memory"

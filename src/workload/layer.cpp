@@ -468,7 +468,8 @@ Operations Layer::rotary(const char* name) const {
 Launches launches(const std::vector<Segment>& segments) {
   Launches count;
   for (const Segment& s : segments) {
-    (s.category == Category::backward ? count.of_gradients : count.by_model) += static_cast<int>(s.operations.size());
+    for (const Operation& op : s.operations)
+      (s.category == Category::backward ? count.of_gradients : count.by_model) += op.kernels;
     count.by_model += (s.then ? 1 : 0) + (s.exchange ? 1 : 0) + (s.under ? 1 : 0);
   }
   return count;

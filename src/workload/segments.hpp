@@ -56,7 +56,7 @@ struct Segments {
 /// What a pass has to be launched for: by the model's code (kernels of forwards and recomputation, collectives), and by
 /// what goes through the graph of gradients (kernels of backwards).
 struct Launches {
-  int by_model = 0, of_gradients = 0;
+  double by_model = 0, of_gradients = 0;
 };
 Launches launches(const std::vector<Segment>&);
 /// How long the GPU waits for the host in a pass of so many launches that takes `busy` on the GPU: the host runs ahead,
