@@ -90,8 +90,7 @@ void add_experts(Section& out, const StepInputs& in, const MemoryTerms& terms, c
                              "and writes, probabilities of the router"
                            : "of the rows of the busiest rank what the activation function reads and writes, "
                              "probabilities of the router";
-  if (kept.experts > (m.gated_mlp ? 3 : 2))
-    source += "; what the activation function reads as it is before its clamp, too";
+  if (e.clamp && kept.experts > 3) source += "; what the activation function reads as it is before its clamp, too";
   if (latent) source += ", latent rows that are brought up again";
   out.terms.push_back({"experts", formula + " + 8 T' E", numbers + fmt::format(" + 8 x {} x {}", rows(in), e.count),
                        a.experts.value(), "B", std::move(source)});

@@ -29,6 +29,10 @@ class ExpertCheck {
             "what is fused is one kernel for all experts of a rank, and moe_grouped_gemm is false" +
                 seen("training.moe_grouped_gemm"),
             "use true for both, or moe_grouped_mlp_fusion: false");
+    if (e.clamp && !in_.model.gated_mlp)
+      wrong({"model.experts.clamp", "model.gated_mlp"},
+            "a clamp is of what a gated activation reads, and gated_mlp is false" + seen("model.gated_mlp"),
+            "use clamp: false");
     positive("top_k", e.top_k);
     positive("ffn", e.ffn);
     positive("every", e.every);
@@ -64,6 +68,15 @@ class ExpertCheck {
             Hint("use sequence_parallel: true, as Megatron does", [](StepInputs& in) {
               in.layout.sequence_parallel = true;
             }).or_use("tp 1", [](StepInputs& in) { in.layout.tp = 1; }));
+    if (in_.options.moe_grouped_mlp_fusion && l.expert_tp() > 1)
+      wrong({"training.moe_grouped_mlp_fusion", l.etp > 0 ? "layout.etp" : "layout.tp"},
+            "fused kernels are of whole experts, and these are split over " + std::to_string(l.expert_tp()) + " ranks" +
+                seen(l.etp > 0 ? "layout.etp" : "layout.tp"),
+            Hint("use etp 1", [](StepInputs& in) {
+              in.layout.etp = 1;
+            }).or_use("moe_grouped_mlp_fusion: false", [](StepInputs& in) {
+              in.options.moe_grouped_mlp_fusion = false;
+            }));
     const std::string ep = "ep " + std::to_string(l.ep), etp = "expert tp " + std::to_string(l.expert_tp());
     if (l.order != RankOrder::tp_cp_ep_dp_pp && l.expert_tp() != l.tp) {
       wrong({"layout.etp", "layout.tp", "layout.order"},

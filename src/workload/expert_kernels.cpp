@@ -7,17 +7,15 @@
 
 namespace collcast::workload {
 
-namespace {
+bool fuses_experts(const StepInputs& in) { return in.options.moe_grouped_mlp_fusion && !in.serving; }
 
-bool is_fused(const StepInputs& in) { return in.serving || in.options.moe_grouped_mlp_fusion; }
+bool clamps_experts(const StepInputs& in) { return in.model.experts.clamp && !in.serving && !fuses_experts(in); }
 
-}  // namespace
+bool adds_expert_biases(const StepInputs& in) {
+  return in.model.experts_have_biases() && !in.serving && !fuses_experts(in);
+}
 
-bool clamps_experts(const StepInputs& in) { return in.model.experts.clamp && !is_fused(in); }
-
-bool adds_expert_biases(const StepInputs& in) { return in.model.experts_have_biases() && !is_fused(in); }
-
-int kept_by_clamp(const StepInputs& in) { return clamps_experts(in) ? (in.model.gated_mlp ? 2 : 1) : 0; }
+int kept_by_clamp(const StepInputs& in) { return clamps_experts(in) ? 2 : 0; }
 
 ExpertKernels::ExpertKernels(const StepInputs& in, const KernelTimer& timer, const Share& share)
     : in_(in),
@@ -30,14 +28,12 @@ ExpertKernels::ExpertKernels(const StepInputs& in, const KernelTimer& timer, con
 
 std::vector<Operation> ExpertKernels::clamp() const {
   if (!clamps_experts(in_)) return {};
-  const bool gated = in_.model.gated_mlp;
-  return {memory("experts clamp", (gated ? 8 : 2) * w_ * between_, gated ? 3 : 1)};
+  return {memory("experts clamp", 8 * w_ * between_, 3)};
 }
 
 std::vector<Operation> ExpertKernels::clamp_gradient() const {
   if (!clamps_experts(in_)) return {};
-  const bool gated = in_.model.gated_mlp;
-  return {memory("experts clamp gradient", (gated ? 11 * w_ + 8 : 4 * w_ + 6) * between_, gated ? 7 : 4)};
+  return {memory("experts clamp gradient", (11 * w_ + 8) * between_, 7)};
 }
 
 std::vector<Operation> ExpertKernels::bias() const {
@@ -48,10 +44,9 @@ std::vector<Operation> ExpertKernels::bias() const {
 
 std::vector<Operation> ExpertKernels::bias_gradient() const {
   if (!adds_expert_biases(in_)) return {};
-  const bool frozen = is_frozen(in_.options);
-  const double of_parameters = frozen ? 0 : 6 * q_;
-  const double bytes = (casts() ? 2 * (w_ + q_) : 0) + of_parameters + 2 * w_;
-  const double kernels = (frozen ? 0 : 4 * experts_) + (casts() ? experts_ + 1 : 0) + 1;
+  const double with_gradients = is_frozen(in_.options) ? 1 : 2;  // p, and b
+  const double bytes = (casts() ? 2 * (w_ + q_) : 0) + with_gradients * 3 * q_ + 2 * w_;
+  const double kernels = with_gradients * 2 * experts_ + (casts() ? experts_ + 1 : 0) + 1;
   return {memory("experts bias gradient", bytes * behind_, kernels)};
 }
 

@@ -10,6 +10,7 @@
 //                      and the rate of one GEMM of all rows (SimuMax's measured ones, B200, 160 and 80 matrices of 5120
 //                      x 3072 and 24640 rows: 1.73 and 0.89 ms; so counted 1.69 and 0.89)
 //   shared experts     an MLP of all T tokens, with TP's gather and scatter; its gate is left out
+//   between them       the activation, with a clamp before it, and biases behind: expert_kernels.hpp
 // Latent experts (NVIDIA's LatentMoE; Megatron-Core's moe_latent_size): rows of l elements in the place of h in all of
 // these but router and shared experts. Before dispatch T' rows go through a matrix h x l, behind combine through one
 // l x h, both whole on every TP rank; backward two GEMMs of the same size each.
@@ -100,20 +101,21 @@ Operations Layer::shared_products() const {
 
 Operations Layer::expert_products() const {
   Operations ops = grouped(expert_up_);
-  if (in_.serving || !in_.options.moe_grouped_mlp_fusion) extend(ops, experts_activation());
+  extend(ops, experts_activation());
   extend(ops, grouped(expert_down_));
   extend(ops, expert_kernels_.bias());
   return ops;
 }
 
 Operations Layer::experts_activation() const {
+  if (fuses_experts(in_)) return {};
   Operations ops = expert_kernels_.clamp();
   ops.push_back(activation_forward("experts activation", share_.taken, share_.expert));
   return ops;
 }
 
 Operations Layer::experts_activation_gradient() const {
-  if (in_.options.moe_grouped_mlp_fusion) return {};
+  if (fuses_experts(in_)) return {};
   Operations ops{activation_backward("experts activation", share_.taken, share_.expert)};
   extend(ops, expert_kernels_.clamp_gradient());
   return ops;

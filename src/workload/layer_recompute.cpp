@@ -9,7 +9,7 @@
 //   mlp             of a layer without experts: gather, both products and the activation, reduction
 //   moe             router, permutations, dispatch, experts, combine, shared experts
 //   shared_experts  as mlp
-//   moe_act         the experts' activation function
+//   moe_act         the experts' activation function and the clamp before it; no kernel where it is fused
 // Single operations are those that PyTorch's selective checkpoints can tell apart (TorchTitan's save every second
 // product of a layer); they are computed again with all others before the layer's backward:
 //   q_proj, k_proj, v_proj   their part of the product of queries, keys and values, and of the rotary

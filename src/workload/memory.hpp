@@ -31,6 +31,7 @@
 //                         w T (H d + 2 d + H), and places 4 T top_k (indexer.hpp)
 //   linear attention      in the place of QKV, core output and core what kept_by_linear_attention says
 //   experts               in the place of the MLP w R (h + f_e g / t_e), R = T' K t_e x load rows with their input;
+//                         with a clamp w R 2 f_e / t_e more (expert_kernels.hpp);
 //   shared
 //                         experts w T f_s g / t; 8 T' E for the router (probabilities and their map, fp32)
 //   latent experts        l in the place of h of R rows, and w T' l, what is brought up again

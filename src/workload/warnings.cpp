@@ -194,11 +194,17 @@ std::vector<std::string> warnings(const StepInputs& in, const Fabric& fabric, co
     list.push_back(
         "core_attn of recompute_modules gains nothing with flash attention, which keeps no attention matrix; without "
         "it the step is faster");
+  if (in.options.moe_grouped_mlp_fusion && in.model.experts.count > 0 && in.options.precision != "fp8")
+    list.push_back(
+        "training.moe_grouped_mlp_fusion is known of fp8 alone (Transformer Engine's kernels, of mxfp8 on "
+        "Blackwell); with precision " +
+        in.options.precision + " it is a supposition");
   if (in.options.precision == "fp4")
     list.push_back(
         "fp4: of its products those of forwards alone were measured, and those of gradients are taken to be as fast; "
         "Hadamard transforms and stochastic rounding are left out");
-  if (in.options.recompute != Recompute::selective && modules != TrainingOptions().recompute_modules)
+  if (in.options.recompute != Recompute::selective && !modules.empty() &&
+      modules != TrainingOptions().recompute_modules)
     list.push_back("recompute_modules have no part with recompute " + std::string(to_string(in.options.recompute)) +
                    ", only with recompute: selective");
   if (in.options.recompute == Recompute::none && in.options.recompute_layers < 1)

@@ -229,6 +229,13 @@ TEST_CASE("what is asked for in vain is warned about, each by its path") {
               in.model.experts = {8, 2, 512, 0};
               in.layout.sequence_parallel = true;
             }},
+           {"training.moe_grouped_mlp_fusion", [](StepInputs& in) { in.options.moe_grouped_mlp_fusion = true; },
+            [](StepInputs& in) {
+              in.model.experts = {8, 2, 512, 0};
+              in.layout.sequence_parallel = true;
+              in.layout.etp = 1;
+              in.layout.order = RankOrder::tp_cp_ep_dp_pp;
+            }},
            {"training.communication.scale_block", [](StepInputs& in) { in.options.communication.scale_block = 64; },
             [](StepInputs& in) { in.options.communication.tp_reduce = WireFormat::fp8; }},
            {"model.parallel_mlp.one_reduce", [](StepInputs& in) { in.model.parallel_mlp.one_reduce = false; },

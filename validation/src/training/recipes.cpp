@@ -61,7 +61,7 @@ constexpr ExpertRecipe fused(const char* source, bool beside = true) {
 }
 
 /// The first that fits counts.
-constexpr std::array<Known, 18> recipes{
+constexpr std::array<Known, 19> recipes{
     {{"deepseek-v3", "gb", true, 26'06'00, always, fused("3983 and 4226, 2026-05")},
      {"deepseek-v3", "b200", true, 26'04'00, always, flex_beside("presets")},
      {"deepseek-v3", "h100", false, 25'09'00, 26'02'00, ExpertRecipe{TokenDispatcher::flex, true, false, "25.09"}},
@@ -77,6 +77,8 @@ constexpr std::array<Known, 18> recipes{
      {"qwen3-235b", "h100", false, 26'02'00, always, ExpertRecipe{TokenDispatcher::alltoall, true, true, "presets"}},
      {"gpt-oss", "gb", true, 26'06'00, always, fused("presets")},
      {"gpt-oss", "b300", true, 26'06'00, always, fused("presets")},
+     {"gpt-oss", "gb200", false, 26'04'00, always,
+      ExpertRecipe{TokenDispatcher::alltoall, true, true, "3561, 2026-04"}},
      {"gpt-oss", "b300", false, 26'02'01, always, flex("presets")},
      {"nemotron_3_ultra", "", true, 26'08'00, always, fused("nemotronh presets", false)},
      {"nemotron_3", "", false, 26'02'00, always, flex("nemotronh presets")}}};
