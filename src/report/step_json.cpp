@@ -263,6 +263,7 @@ Json inputs_json(const StepInputs& in, const CollectivePolicy& collectives, Shar
   Json kernels;
   kernels["name"] = in.kernels.name;
   if (in.gpu.kernel_scale != 1) kernels["scale"] = in.gpu.kernel_scale;
+  if (in.gpu.power_limit != 1) kernels["power_limit"] = in.gpu.power_limit;
   kernels["gemm"] = efficiency_json(in.kernels.gemm, linear_precision(in.options));
   kernels["measured_gemm"] = Json();
   if (const auto found = in.kernels.measured_gemm.find(linear_precision(in.options));

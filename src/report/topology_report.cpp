@@ -85,6 +85,7 @@ Json spec_json(const TopologySpec& spec) {
     for (const auto& [precision, rate] : spec.gpu.peak) gpu["peak_flops_per_s"][precision] = rate.value();
     gpu["kernels"] = spec.gpu.kernels;
     if (spec.gpu.kernel_scale != 1) gpu["kernel_scale"] = spec.gpu.kernel_scale;
+    if (spec.gpu.power_limit != 1) gpu["power_limit"] = spec.gpu.power_limit;
     gpu["source"] = spec.gpu.source;
   }
   out["gpu"] = gpu;

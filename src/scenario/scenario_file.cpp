@@ -7,6 +7,7 @@
 #include <set>
 
 #include "collcast/topology/host_link.hpp"
+#include "collcast/workload/power.hpp"
 #include "collcast/workload/precisions.hpp"
 #include "scenario/files.hpp"
 #include "scenario/parse.hpp"
@@ -158,7 +159,11 @@ void read_machine(Reader& reader, const Request& topology, const SearchPath& sea
   scenario.topology = loaded->spec;
   choose_library(scenario);
   scenario.origins.add(loaded->origins);
-  if (scenario.step) read_compute(reader, scenario.topology, topology.where, search, *scenario.step);
+  if (scenario.step) {
+    StepInputs& step = *scenario.step;
+    read_compute(reader, scenario.topology, topology.where, search, step);
+    step.kernels = at_power(std::move(step.kernels), step.gpu.power_limit);
+  }
 }
 
 StepInputs read_step(Reader& reader, Object& o, const std::string& file, const SearchPath& search) {

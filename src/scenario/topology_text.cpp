@@ -80,6 +80,7 @@ void write_gpu(std::string& out, const GpuSpec& gpu) {
   out += "}\n";
   if (!gpu.kernels.empty()) out += fmt::format("  kernels: {}\n", gpu.kernels);
   if (gpu.kernel_scale != 1) out += fmt::format("  kernel_scale: {}\n", gpu.kernel_scale);
+  if (gpu.power_limit != 1) out += fmt::format("  power_limit: {}%\n", 100 * gpu.power_limit);
   out += fmt::format("  source: {}\n", quoted(gpu.source));
 }
 

@@ -76,3 +76,25 @@ TEST_CASE("a measured time that is none, or of what is no training step") {
   CHECK_THAT(call("step llama3-70b-64xh100 --set topology.gpu.kernel_scale=0").err,
              Contains("expected a number from 0.1 to 10"));
 }
+
+TEST_CASE("a GPU with less power than usual computes slower, and the page says by how much and how roughly") {
+  const std::string step = "step llama3-70b-64xh100 --method estimate", limit = " --set topology.gpu.power_limit=";
+  const Json usual = document_of(step), less = document_of(step + limit + "51.2%");
+  CHECK(less["inputs"]["kernels"]["power_limit"] == 0.512);
+  CHECK_FALSE(usual["inputs"]["kernels"].contains("power_limit"));
+  const auto rate = [](const Json& of) { return of["inputs"]["kernels"]["gemm"]["compute"].get<double>(); };
+  CHECK(rate(less) == Approx(0.8 * rate(usual)));
+  CHECK(less["step_s"].get<double>() > usual["step_s"].get<double>());
+  CHECK(less["step_s"].get<double>() < usual["step_s"].get<double>() / 0.8);
+  CHECK_THAT(call(step + limit + "51.2%").out, Contains("GPUs at 51.2% of their usual power: products and attention at "
+                                                        "0.8 of the clock, its cube root, which is rough"));
+  CHECK_THAT(call("step llama3-70b-inference-8xh100 --method estimate" + limit + "50%").out,
+             Contains("GPUs at 50% of their usual power"));
+  CHECK_THAT(call("explain step llama3-70b-64xh100 --method estimate" + limit + "51.2%").out,
+             Contains("of the clock (gpu.power_limit)"));
+  const Called refused = call(step + limit + "10%");
+  CHECK(refused.exit == 2);
+  CHECK_THAT(refused.err,
+             Contains("gpu.power_limit is 10% of the GPU's usual power") && Contains("expected 30% to 100%"));
+  CHECK(call(step + limit + "101%").exit == 2);
+}

@@ -22,6 +22,7 @@ gpu:
   peak: {fp32: 1TFLOP/s, tf32: 2TFLOP/s, fp16: 3TFLOP/s, bf16: 3TFLOP/s, fp8: 4TFLOP/s, fp4: 5TFLOP/s, int8: 4TFLOP/s}
   kernels: a100
   kernel_scale: 1.25
+  power_limit: 70%
   source: "a data sheet"
 host: {cpu: amd, source: "a data sheet"}
 node:

@@ -46,7 +46,7 @@ SCENARIOS = {
                      "cross_entropy_loss_fusion": False, "gradient_accumulation_fusion": False, "save_original_input": False, "cpu_offloading_num_layers": 0, "overlap_tp": "ring", "overlap_dp": False, "bucket": "25MiB", "overlap_pp": False, "overlap_cp": False, "launch": "5us", "launch_backward": "2us",
                      "communication": {"tp_gather": "fp8", "tp_reduce": "fp8", "ep_dispatch": "fp8", "ep_combine": "bf16", "parameters": "bf16", "gradients": "bf16", "scale_block": 128},
                      "gradient_compression": {"method": "ratio", "ratio": 4, "moved": 8, "error_feedback": True}, "delayed_all_reduce": False,
-                     "overlap_ep": True, "moe_grouped_mlp_fusion": True, "moe_token_dispatcher": "flex", "expert_imbalance": 1.5, "moe_capacity_factor": 2, "optimizer": True,
+                     "overlap_ep": True, "moe_grouped_mlp_fusion": False, "moe_token_dispatcher": "flex", "expert_imbalance": 1.5, "moe_capacity_factor": 2, "optimizer": True,
                      "precision_aware_optimizer": {"exp_avg_dtype": "bf16", "exp_avg_sq_dtype": "fp32", "main_params_dtype": "fp16", "store_param_remainders": False},
                      "optimizer_state_offload": {"fraction": 0.5, "chunk_size_mb": 256},
                      "embedding_and_logits": True},
@@ -136,4 +136,4 @@ ON_SCHEDULE = {"schema": "collcast.scenario.v1", "name": "on-schedule", "topolog
 
 # A machine that names the kernel table `asked`, for `topology check` to read it.
 GPU = {"model": "sample", "memory": "1GB", "memory_bandwidth": "1GB/s", "peak": {"bf16": "1TFLOP/s"},
-       "kernels": "asked", "kernel_scale": 1.25, "source": "a sample"}
+       "kernels": "asked", "kernel_scale": 1.25, "power_limit": "70%", "source": "a sample"}

@@ -77,6 +77,17 @@ TEST_CASE("a board of a chip that is known in other nodes than the row's goes in
   CHECK(place->measured);
   CHECK(place->nodes == 16);
   CHECK(place->remark == "GPUs of snellius-h100 in nodes of dgx-h100");
+  row.gpu = "H100-96GB-HBM2e-500W";
+  const Result<TrainingPlace> limited = training_machines().place(row);
+  REQUIRE(limited.ok());
+  CHECK(limited->remark ==
+        "GPUs of snellius-h100 in nodes of dgx-h100; 500 W of the 700 that the GPU usually has: 0.894 of the clock");
+  CHECK(limited->kernels.gemm.at("bf16").compute ==
+        Approx(0.894 * place->kernels.gemm.at("bf16").compute).epsilon(1e-3));
+  CHECK(limited->kernels.memory_bound.memory == place->kernels.memory_bound.memory);
+  row.gpu = "H100-96GB-HBM2e-700W";
+  REQUIRE(training_machines().place(row).ok());
+  CHECK(training_machines().place(row)->machine.gpu.power_limit == 1);
   row.gpus_per_node = 4;
   REQUIRE(training_machines().place(row).ok());
   CHECK(training_machines().place(row)->machine.name == "snellius-h100");

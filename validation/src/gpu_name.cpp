@@ -50,6 +50,8 @@ GpuName parse_gpu(std::string_view name) {
       if (out.form == "sxm" && token.size() > 3) out.module = token;
     } else if (token == "nvl")
       out.form = "pci";  // cards, some with bridges
+    else if (const auto watts = token.ends_with('w') ? read_whole(token.substr(0, token.size() - 1)) : std::nullopt)
+      out.watts = *watts;
     else if (token.starts_with("hbm3"))
       out.form = "sxm";  // the PCIe cards of that chip have HBM2e
   }

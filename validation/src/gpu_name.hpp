@@ -13,6 +13,7 @@ struct GpuName {
   std::string chip, memory;
   std::string form;    ///< "sxm" or "pci"
   std::string module;  ///< "sxm2", where it is numbered: boards of V100 differ by it
+  int watts = 0;       ///< that it may draw; 0: no word on it
 };
 GpuName parse_gpu(std::string_view name);
 /// Whether one can be the other; no word on memory or form fits any.

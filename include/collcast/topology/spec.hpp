@@ -39,8 +39,10 @@ struct GpuSpec {
   std::string kernels;                   ///< name of the kernel-efficiency table (topologies/kernels/)
   Location kernels_where;
   double kernel_scale = 1;  ///< of the time of each kernel; fitted to steps of one's own
+  double power_limit = 1;   ///< share of its usual power that it may draw (workload/power.hpp)
 };
 inline constexpr double least_kernel_scale = 0.1, most_kernel_scale = 10;
+inline constexpr double least_power_limit = 0.3;  ///< below, clocks say nothing of what is left
 
 /// Processors of a node's sockets, as far as communication libraries tell them apart: each word stands for its
 /// generation and those up to the next word.

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "collcast/validation/training.hpp"
+#include "collcast/workload/power.hpp"
 #include "gpu_name.hpp"
 #include "lines.hpp"
 
@@ -103,6 +104,19 @@ std::string adapt_racks(TopologySpec& machine, const TrainingRow& row) {
   return fmt::format("{} of the {} GPUs of each rack", used, rack);
 }
 
+/// Power of boards that sources name with another: an H100 SXM's, whose data sheet says up to 700 W.
+double usual_watts(const GpuName& gpu) { return gpu.chip == "h100" && gpu.form != "pci" ? 700 : 0; }
+
+/// A GPU that a row names with less power than it usually has.
+std::string adapt_power(GpuSpec& gpu, const TrainingRow& row) {
+  const GpuName name = parse_gpu(row.gpu);
+  const double usual = usual_watts(name);
+  if (name.watts <= 0 || name.watts >= usual) return {};
+  gpu.power_limit = std::max(least_power_limit, name.watts / usual);
+  return fmt::format("{} W of the {:.0f} that the GPU usually has: {:.3g} of the clock", name.watts, usual,
+                     clock_at_power(gpu.power_limit));
+}
+
 Diagnostic cannot(std::string why) { return {{}, std::move(why), {}}; }
 
 }  // namespace
@@ -162,6 +176,8 @@ Result<TrainingPlace> TrainingMachines::place(const TrainingRow& row) const {
   }
   if (!best->measured)
     remarks.push_back(fmt::format("kernels were not measured on {}: {}", best->spec.gpu.model, stand_in_text()));
+  if (!only_one_) remarks.push_back(adapt_power(out.machine.gpu, row));
+  out.kernels = at_power(std::move(out.kernels), out.machine.gpu.power_limit);
   remarks.push_back(adapt_network(out.machine, row));
   remarks.push_back(adapt_racks(out.machine, row));
   std::erase(remarks, std::string());
