@@ -3,6 +3,8 @@
 // A graph of measured tasks has no model: what depends on one (tokens, MFU, layer, memory) is null there.
 #include <fmt/format.h>
 
+#include <cmath>
+
 #include "collcast/base/units.hpp"
 #include "collcast/report/documents.hpp"
 #include "collcast/workload/own_schedule.hpp"
@@ -338,6 +340,7 @@ Json operations_json(const std::vector<Operation>& operations) {
                    {"time_s", op.time.count()},
                    {"bound", op.bound},
                    {"level", op.level()},
+                   {"kernels", std::llround(op.kernels)},
                    {"measured_ratio", op.measured_ratio > 0 ? Json(op.measured_ratio) : Json()}});
   }
   return out;
