@@ -419,9 +419,8 @@ Page page(const StepReport& report) {
   if (report.unfolded)
     out.blocks.push_back(Paragraph{unfolded_text(*report.unfolded, report.sharing), Paragraph::Tone::note});
   if (report.inputs) out.blocks.push_back(Paragraph{not_modelled(report), Paragraph::Tone::note});
-  if (report.inputs)
-    for (const auto& note : {power_text(*report.inputs), unmeasured_text(*report.inputs)})
-      if (note) out.blocks.push_back(Paragraph{*note, Paragraph::Tone::note});
+  if (const auto unmeasured = report.inputs ? unmeasured_text(*report.inputs) : std::nullopt)
+    out.blocks.push_back(Paragraph{*unmeasured, Paragraph::Tone::note});
   for (const std::string& warning : r.warnings) out.blocks.push_back(Paragraph{warning, Paragraph::Tone::warning});
   return out;
 }

@@ -199,8 +199,8 @@ void add_serving(Page& out, const StepReport& report) {
   add_price_notes(out, report);
   out.blocks.push_back(Paragraph{not_modelled_of(report), Paragraph::Tone::note});
   if (speculates(report)) out.blocks.push_back(Paragraph{not_modelled_of_drafts, Paragraph::Tone::note});
-  for (const auto& note : {power_text(*report.inputs), unmeasured_text(*report.inputs)})
-    if (note) out.blocks.push_back(Paragraph{*note, Paragraph::Tone::note});
+  if (const auto unmeasured = unmeasured_text(*report.inputs))
+    out.blocks.push_back(Paragraph{*unmeasured, Paragraph::Tone::note});
   for (const std::string& warning : report.result.warnings)
     out.blocks.push_back(Paragraph{warning, Paragraph::Tone::warning});
 }

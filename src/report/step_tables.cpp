@@ -6,7 +6,6 @@
 #include <cmath>
 
 #include "collcast/base/units.hpp"
-#include "collcast/workload/power.hpp"
 #include "report/wording.hpp"
 
 namespace collcast {
@@ -120,14 +119,6 @@ std::optional<std::string> unmeasured_text(const StepInputs& in) {
   return std::string(linear_text(in.model)) +
          ": none of its kernels between the two products was measured; they have the efficiencies of attention's "
          "products, of attention over a cache and of memory-bound kernels (docs/steps.md).";
-}
-
-std::optional<std::string> power_text(const StepInputs& in) {
-  if (in.gpu.power_limit == 1) return std::nullopt;
-  return fmt::format(
-      "GPUs at {:.3g}% of their usual power: products and attention at {:.3g} of the clock, its cube root, which is "
-      "rough; memory, links and everything else as without a limit (docs/steps.md)",
-      100 * in.gpu.power_limit, clock_at_power(in.gpu.power_limit));
 }
 
 Table operations_table(const StepInputs& in, const LayerOperations& operations) {

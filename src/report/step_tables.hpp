@@ -31,8 +31,6 @@ Table memory_table(const MemoryUse& m);
 Table collectives_table(const StepReport& report, const std::vector<CollectiveCost>& collectives, const char* per);
 /// What is not known of a model's layers: a note of the page. Nothing: all kinds of its kernels were measured.
 std::optional<std::string> unmeasured_text(const StepInputs&);
-/// What a limit of the GPUs' power is taken to do: a note of the page. Nothing: there is none.
-std::optional<std::string> power_text(const StepInputs&);
 Table operations_table(const StepInputs& in, const LayerOperations& operations);
 void append_operations(Table& out, const char* pass, const std::vector<Operation>& operations);
 

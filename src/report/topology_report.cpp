@@ -194,6 +194,8 @@ Table gpu_table(const GpuSpec& gpu) {
   out.rows.push_back({"model", gpu.model});
   out.rows.push_back({"memory", size_text(gpu.memory)});
   out.rows.push_back({"memory bandwidth", format_bandwidth(gpu.memory_bandwidth)});
+  if (gpu.kernel_scale != 1) out.rows.push_back({"time of each kernel", fmt::format("x {:.4g}", gpu.kernel_scale)});
+  if (gpu.power_limit != 1) out.rows.push_back({"power limit", fmt::format("{:.4g}%", 100 * gpu.power_limit)});
   for (const auto& [precision, rate] : gpu.peak) out.rows.push_back({"peak " + precision, format_flop_rate(rate)});
   return out;
 }

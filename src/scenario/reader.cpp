@@ -279,9 +279,10 @@ bool AsFlopRate::operator()(Reader& reader, const Node& node, const std::string&
 
 std::string AsPercent::expected() const { return parse_percent("").expected; }
 bool AsPercent::operator()(Reader& reader, const Node& node, const std::string& path, double& out) const {
+  const std::string from = least > 1e-8 ? fmt::format("{:.4g}%", 100 * least) : "0.000001%";
   return read_quantity(
       reader, node, path, out, [](const std::string& t) { return parse_percent(t); },
-      [](double share) { return share >= 1e-8 && share <= 1; }, expected() + ", from 0.000001% to 100%");
+      [this](double share) { return share >= least && share <= 1; }, expected() + ", from " + from + " to 100%");
 }
 
 std::string AsTokenRate::expected() const { return parse_token_rate("").expected; }

@@ -153,6 +153,7 @@ struct AsFlopRate {
 
 /// "40%": 0.4.
 struct AsPercent {
+  double least = 1e-8;
   static constexpr Holds holds = Holds::percent;
   bool operator()(Reader&, const Node&, const std::string& path, double& out) const;
   std::string expected() const;

@@ -140,6 +140,16 @@ void read_compute(Reader& reader, const TopologySpec& topology, const Location& 
                  ""});
 }
 
+/// That what a limit of power does is rough.
+Diagnostic power_warning(const TopologySpec& topology) {
+  const double share = topology.gpu.power_limit;
+  return {topology.where,
+          fmt::format("GPUs at {:.3g}% of their usual power (gpu.power_limit): products and attention at {:.3g} of the "
+                      "clock, its cube root, which is rough; memory, links and everything else as without a limit",
+                      100 * share, clock_at_power(share)),
+          ""};
+}
+
 /// The value of an option that a person typed.
 Location of_option(const std::string& option, const std::string& value) {
   return {fmt::format("{} {}", option, shown(value)), 1, static_cast<int>(option.size()) + 2};
@@ -163,6 +173,7 @@ void read_machine(Reader& reader, const Request& topology, const SearchPath& sea
     StepInputs& step = *scenario.step;
     read_compute(reader, scenario.topology, topology.where, search, step);
     step.kernels = at_power(std::move(step.kernels), step.gpu.power_limit);
+    if (step.gpu.power_limit < 1) reader.warn(power_warning(scenario.topology));
   }
 }
 

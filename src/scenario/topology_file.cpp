@@ -23,12 +23,7 @@ GpuSpec read_gpu(Reader& reader, const Node& node) {
   o.required("memory_bandwidth", gpu.memory_bandwidth, AsBandwidth{});
   if (o.optional("kernels", gpu.kernels, AsName{})) gpu.kernels_where = node.find("kernels")->at.location();
   o.optional("kernel_scale", gpu.kernel_scale, AsNumber{least_kernel_scale, most_kernel_scale});
-  if (o.optional("power_limit", gpu.power_limit, AsPercent{}) && gpu.power_limit < least_power_limit) {
-    reader.error({node.find("power_limit")->at.location(),
-                  fmt::format("gpu.power_limit is {:.4g}% of the GPU's usual power", 100 * gpu.power_limit),
-                  fmt::format("expected {:.0f}% to 100%", 100 * least_power_limit)});
-    gpu.power_limit = 1;
-  }
+  o.optional("power_limit", gpu.power_limit, AsPercent{least_power_limit});
   o.required("source", gpu.source, AsText{});
   if (const Node* peak = o.required_map("peak")) {
     Object rates(reader, *peak, "gpu.peak");

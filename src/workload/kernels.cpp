@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "collcast/workload/gemm_time.hpp"
+#include "collcast/workload/power.hpp"
 
 namespace collcast::workload {
 
@@ -83,7 +84,7 @@ Operation KernelTimer::logits(std::string name, GemmPass pass, const GemmShape& 
   if (aligned) return gemm(std::move(name), precision_.core, pass, shape, bytes);
   constexpr double share = 0.25;
   KernelEfficiency kernel = entry(inputs_.kernels.gemm, precision_.core);
-  kernel.compute = std::min(kernel.compute, share);
+  kernel.compute = std::min(kernel.compute, share * clock_at_power(inputs_.gpu.power_limit));
   return timed(
       {std::move(name), OperationKind::gemm, Flops(2 * shape.m * shape.n * shape.k), bytes, {}, {}, precision_.core},
       kernel, entry(inputs_.gpu.peak, precision_.core));

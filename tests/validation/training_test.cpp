@@ -88,6 +88,14 @@ TEST_CASE("a board of a chip that is known in other nodes than the row's goes in
   row.gpu = "H100-96GB-HBM2e-700W";
   REQUIRE(training_machines().place(row).ok());
   CHECK(training_machines().place(row)->machine.gpu.power_limit == 1);
+  for (const char* other : {"H100-80GB-350W", "H200-SXM-141GB-500W"}) {
+    row.gpu = other;
+    const Result<TrainingPlace> unknown = training_machines().place(row);
+    REQUIRE(unknown.ok());
+    CHECK(unknown->machine.gpu.power_limit == 1);
+    CHECK_THAT(unknown->remark, Catch::Contains("W of the GPU's name have no part"));
+  }
+  row.gpu = "H100-96GB-HBM2e";
   row.gpus_per_node = 4;
   REQUIRE(training_machines().place(row).ok());
   CHECK(training_machines().place(row)->machine.name == "snellius-h100");

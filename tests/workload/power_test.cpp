@@ -7,6 +7,7 @@
 
 #include "inputs.hpp"
 #include "timelines.hpp"
+#include "workload/kernels.hpp"
 
 using namespace collcast;
 using namespace collcast::test;
@@ -19,6 +20,8 @@ KernelModel some_kernels() {
     for (auto& [precision, kernel] : *rates) kernel.compute = 0.8;
   kernels.gemm.at("bf16").sustained = 0.7;
   kernels.grouped_gemm["bf16"] = {Seconds(1e-5), 0.6, 0.5, "test"};
+  kernels.grouped_gemm_gradient["bf16"] = {Seconds(1e-5), 0.5, 0.5, "test"};
+  kernels.attention_gradient["bf16"] = {Seconds(1e-5), 0.4, 0.5, "test"};
   kernels.memory_bound.memory = 0.8;
   return kernels;
 }
@@ -37,7 +40,8 @@ TEST_CASE("the clock is the cube root of the power, and NVIDIA's boards of one c
 
 TEST_CASE("a limit of power lowers the rates of products and attention, and of nothing else") {
   const KernelModel before = some_kernels(), after = at_power(before, 0.512);
-  for (const auto rates : {&KernelModel::gemm, &KernelModel::attention, &KernelModel::grouped_gemm})
+  for (const auto rates : {&KernelModel::gemm, &KernelModel::attention, &KernelModel::grouped_gemm,
+                           &KernelModel::grouped_gemm_gradient, &KernelModel::attention_gradient})
     for (const auto& [precision, was] : before.*rates) {
       const KernelEfficiency& is = (after.*rates).at(precision);
       CHECK(is.compute == Approx(0.8 * was.compute));
@@ -66,4 +70,15 @@ TEST_CASE("less power never makes a step faster, and its collectives stay as the
       CHECK(r.collectives[i].time.count() == Approx(usual[i].time.count()));
     last = r.step;
   }
+}
+
+TEST_CASE("logits that are fed to tensor cores in pieces are slower at less power, too") {
+  StepInputs in = small_step(1, 1, 1);
+  const GemmShape shape{4096, 32001, 4096};
+  const auto time = [&](double share) {
+    in.gpu.power_limit = share;
+    in.kernels = at_power(ideal_kernels(), share);
+    return workload::KernelTimer(in).logits("logits", GemmPass::forward, shape, Volume(1), false).time;
+  };
+  CHECK(time(0.512).count() == Approx(time(1).count() / 0.8));
 }

@@ -74,7 +74,7 @@ std::optional<int> likeness(const TopologySpec& spec, const TrainingRow& row) {
   return score && same_gpu(gpu, known) ? *score + 8 : score;
 }
 
-/// Whether a node, or a tray of a rack, has as many GPUs as the row's.
+/// Whether the row's nodes are the machine's, or parts of them: trays of a rack, jobs of half a node.
 bool has_its_nodes(const TopologySpec& spec, const TrainingRow& row) {
   return !row.gpus_per_node || count_of(spec, DeviceKind::gpu) % *row.gpus_per_node == 0;
 }
@@ -104,17 +104,22 @@ std::string adapt_racks(TopologySpec& machine, const TrainingRow& row) {
   return fmt::format("{} of the {} GPUs of each rack", used, rack);
 }
 
-/// Power of boards that sources name with another: an H100 SXM's, whose data sheet says up to 700 W.
-double usual_watts(const GpuName& gpu) { return gpu.chip == "h100" && gpu.form != "pci" ? 700 : 0; }
+/// Of boards that sources name with another power: an H100 SXM's, up to 700 W; cards of that chip have 350 and 400
+/// (NVIDIA's data sheets).
+double usual_watts(const GpuName& gpu) { return gpu.chip == "h100" && gpu.watts > 400 ? 700 : 0; }
 
-/// A GPU that a row names with less power than it usually has.
-std::string adapt_power(GpuSpec& gpu, const TrainingRow& row) {
+/// A GPU that a row names with less power than it usually has, on a machine that was chosen for the row.
+std::string adapt_power(GpuSpec& gpu, const TrainingRow& row, bool chosen) {
   const GpuName name = parse_gpu(row.gpu);
   const double usual = usual_watts(name);
-  if (name.watts <= 0 || name.watts >= usual) return {};
-  gpu.power_limit = std::max(least_power_limit, name.watts / usual);
-  return fmt::format("{} W of the {:.0f} that the GPU usually has: {:.3g} of the clock", name.watts, usual,
-                     clock_at_power(gpu.power_limit));
+  if (chosen && usual > 0 && name.watts < usual) {
+    gpu.power_limit = name.watts / usual;
+    return fmt::format("{} W of the {:.0f} that the GPU usually has: {:.3g} of the clock", name.watts, usual,
+                       clock_at_power(gpu.power_limit));
+  }
+  if (name.watts > 0 && name.watts != usual) return fmt::format("the {} W of the GPU's name have no part", name.watts);
+  if (gpu.power_limit < 1) return fmt::format("GPUs at {:.3g}% of their usual power", 100 * gpu.power_limit);
+  return {};
 }
 
 Diagnostic cannot(std::string why) { return {{}, std::move(why), {}}; }
@@ -176,7 +181,7 @@ Result<TrainingPlace> TrainingMachines::place(const TrainingRow& row) const {
   }
   if (!best->measured)
     remarks.push_back(fmt::format("kernels were not measured on {}: {}", best->spec.gpu.model, stand_in_text()));
-  if (!only_one_) remarks.push_back(adapt_power(out.machine.gpu, row));
+  remarks.push_back(adapt_power(out.machine.gpu, row, !only_one_));
   out.kernels = at_power(std::move(out.kernels), out.machine.gpu.power_limit);
   remarks.push_back(adapt_network(out.machine, row));
   remarks.push_back(adapt_racks(out.machine, row));
