@@ -7,13 +7,17 @@
 
 namespace collcast::workload {
 
+namespace {
+
+bool has_kernels_of_their_own(const StepInputs& in) { return !in.serving && !fuses_experts(in); }
+
+}  // namespace
+
 bool fuses_experts(const StepInputs& in) { return in.options.moe_grouped_mlp_fusion && !in.serving; }
 
-bool clamps_experts(const StepInputs& in) { return in.model.experts.clamp && !in.serving && !fuses_experts(in); }
+bool clamps_experts(const StepInputs& in) { return in.model.experts.clamp && has_kernels_of_their_own(in); }
 
-bool adds_expert_biases(const StepInputs& in) {
-  return in.model.experts_have_biases() && !in.serving && !fuses_experts(in);
-}
+bool adds_expert_biases(const StepInputs& in) { return in.model.experts_have_biases() && has_kernels_of_their_own(in); }
 
 int kept_by_clamp(const StepInputs& in) { return clamps_experts(in) ? 2 : 0; }
 

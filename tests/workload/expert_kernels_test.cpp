@@ -175,12 +175,10 @@ TEST_CASE("clamp and biases of experts move what PyTorch's kernels read and writ
 }
 
 TEST_CASE("the host launches every kernel of them") {
-  StepInputs in = as_gpt_oss(), bare = with_experts();
+  const StepInputs in = as_gpt_oss(), bare = with_experts();
   const auto count = [](const StepInputs& of) { return launches(layer_segments(of, {.shape = expert_layer}).forward); };
   // Four experts of a rank: two kernels each and one for the biases, three for the clamp.
   CHECK(count(in).by_model - count(bare).by_model == 4 * 2 + 1 + 3);
-  in.options.launch = bare.options.launch = Seconds(1);
-  CHECK(layer_operations(in).forward.size() - layer_operations(bare).forward.size() == 2);
 }
 
 TEST_CASE("experts have none of these kernels without biases and clamp, fused, or on a server") {
