@@ -21,12 +21,14 @@ struct PassWords {
   const char* name;   ///< of its time: "prompts"
   const char* title;  ///< of sections on a micro-batch
   const char* when;   ///< what collectives are counted in
+  bool of_tokens = false;
 };
 constexpr PassWords prompt_words{"prompts", "prompts of a micro-batch", "pass of the prompts"};
 constexpr PassWords one_prompt_words{"prompt", "one prompt", "pass of a prompt"};
-constexpr PassWords token_words{"token", "a token of each sequence of a micro-batch", "pass of a token each"};
+constexpr PassWords full_words{"full pass", "a full pass of prompts", "full pass of prompts"};
+constexpr PassWords token_words{"token", "a token of each sequence of a micro-batch", "pass of a token each", true};
 /// Speculative decoding: of those that are verified, and of drafts.
-constexpr PassWords verified_words{"pass", "a pass of tokens of a micro-batch", "pass of tokens"};
+constexpr PassWords verified_words{"pass", "a pass of tokens of a micro-batch", "pass of tokens", true};
 
 const PassWords& words_of_prompts(const StepInputs& in) {
   return in.serving->is_continuous() ? one_prompt_words : prompt_words;
@@ -128,7 +130,8 @@ void add_longer_attention(Section& out, const StepInputs& in, const TokenTerms& 
   if (t.longer.draft > Seconds{}) add("longer attention of a draft", t.longer.draft);
 }
 
-Section stage_of_pass(const StepReport& report, const ServingPass& pass, const PassWords& words, bool tokens) {
+Section stage_of_pass(const StepReport& report, const ServingPass& pass, const PassWords& words) {
+  const bool tokens = words.of_tokens;
   const StepInputs& in = *report.inputs;
   const TokenTerms& t = report.result.inference->tokens;
   const StageTerms& stage = pass.stage;
@@ -217,9 +220,22 @@ void add_times(Section& out, const ServingTimes& t) {
   out.tables.push_back(stages_table(t));
 }
 
-Section closed_form_of_prompts(const StepReport& report, const PassWords& words) {
-  const InferenceResult& served = *report.result.inference;
-  const ServingTimes& t = served.prompts;
+/// A run of requests has passes of several prompts: how many a full one has.
+void add_prompts_of_full_pass(Section& out, const Serving& s) {
+  const RequestLoad& load = *s.load;
+  const bool places = s.batch < load.max_batched_tokens / s.mean_prompt_tokens();
+  out.terms.push_back({"prompts of a full pass",
+                       {},
+                       {},
+                       static_cast<double>(s.prompts_in_full_pass()),
+                       "",
+                       places ? "all places, of the mean length"
+                              : fmt::format("of the mean length, {} tokens, whole ones in up to {} tokens",
+                                            s.mean_prompt_tokens(), load.max_batched_tokens)});
+}
+
+Section closed_form_of_prompts(const StepReport& report, const PassWords& words, const ServingTimes& t,
+                               const ServingPass& pass) {
   Section out;
   out.title = fmt::format("closed form of the {}", words.name);
   add_times(out, t);
@@ -228,9 +244,10 @@ Section closed_form_of_prompts(const StepReport& report, const PassWords& words)
   out.terms.push_back({"closed form", "sum(F) + sum(C) + (M - 1) slowest",
                        fmt::format("{} + {} + ({} - 1) {}", precise(total_of(t.stage)), precise(total_of(t.transfer)),
                                    t.micro_batches, precise(slowest.time)),
-                       served.prefill.pass.estimate.count(), "s",
-                       report.inputs->serving->is_continuous() ? "a prompt passes alone"
-                                                               : "until the last micro-batch has its first tokens"});
+                       pass.estimate.count(), "s",
+                       &words == &full_words                     ? "all of them together"
+                       : report.inputs->serving->is_continuous() ? "a prompt passes alone"
+                                                                 : "until the last micro-batch has its first tokens"});
   return out;
 }
 
@@ -374,7 +391,7 @@ Section parts_of_pass(const StepReport& report, const ServingPass& pass, const P
   out.terms.push_back({"closed form", {}, {}, pass.estimate.count(), "s", "as above"});
   if (!pass.simulate) return out;
   const auto& rounds = report.result.inference->simulated_tokens;
-  if (&words != &prompt_words && &words != &one_prompt_words && rounds) {
+  if (words.of_tokens && rounds) {
     out.terms.push_back({"round with the shortest context", {}, {}, rounds->at_first.count(), "s", "simulated"});
     out.terms.push_back({"round between",
                          {},
@@ -418,11 +435,18 @@ std::vector<Section> serving_sections(const StepReport& report) {
     if (!phase->collectives.empty())
       out.push_back(
           collectives_section(report, fmt::format("collectives, {}", words->name), words->when, phase->collectives));
-  out.push_back(stage_of_pass(report, served.prefill.pass, prompts, false));
-  out.push_back(stage_of_pass(report, served.decode.pass, tokens, true));
-  out.push_back(closed_form_of_prompts(report, prompts));
+  const FullPromptPass* full = served.full_pass ? &*served.full_pass : nullptr;
+  out.push_back(stage_of_pass(report, served.prefill.pass, prompts));
+  if (full) out.push_back(stage_of_pass(report, full->pass, full_words));
+  out.push_back(stage_of_pass(report, served.decode.pass, tokens));
+  out.push_back(closed_form_of_prompts(report, prompts, served.prompts, served.prefill.pass));
+  if (full) {
+    out.push_back(closed_form_of_prompts(report, full_words, full->times, full->pass));
+    add_prompts_of_full_pass(out.back(), *in.serving);
+  }
   out.push_back(closed_form_of_tokens(report));
   out.push_back(parts_of_pass(report, served.prefill.pass, prompts));
+  if (full) out.push_back(parts_of_pass(report, full->pass, full_words));
   out.push_back(parts_of_pass(report, served.decode.pass, tokens));
   for (Section& section : serving_times_sections(report)) out.push_back(std::move(section));
   for (Section& section : serving_memory_sections(in, report.result, report.machine.ranks / report.machine.nodes))

@@ -89,6 +89,35 @@ std::string iterations_text(const Serving& s) {
                        : fmt::format("{}", s.output_tokens - 1);
 }
 
+/// "2.1 x 3 ms + 1.2 x (5 ms - 3 ms)": what waiting for prompts in passes takes, by name and in numbers.
+struct PromptsWaitedFor {
+  std::string formula, numbers;
+  PromptsWaitedFor(const InferenceResult& served, const std::string& prompts, double count, const std::string& passes,
+                   double pass_count) {
+    const std::string prompt = precise(served.prefill.pass.time()), further = precise(served.further_prompt());
+    formula = prompts + " x prompt";
+    numbers = fmt::format("{} x {}", exact(count), prompt);
+    if (!served.full_pass) return;
+    formula = fmt::format("{} x further prompt + {} x (prompt - further prompt)", prompts, passes);
+    numbers = fmt::format("{} x {} + {} x ({} - {})", exact(count), further, exact(pass_count), prompt, further);
+  }
+};
+
+/// What one more prompt adds to a pass; nothing where a pass has room for one.
+void add_further_prompt(Section& out, const InferenceResult& served) {
+  if (!served.full_pass) return;
+  const int k = served.full_pass->prompts;
+  const Seconds one = served.prefill.pass.time(), full = served.full_pass->pass.time(),
+                further = served.further_prompt();
+  const std::string numbers = fmt::format("({} - {}) / ({} - 1)", precise(full), precise(one), k);
+  if (further == one)
+    out.terms.push_back({"further prompt", "prompt", precise(one), further.count(), "s",
+                         fmt::format("in a pass: no more than alone, and {} is", numbers)});
+  else
+    out.terms.push_back({"further prompt", "(full pass - prompt) / (prompts of a full pass - 1)", numbers,
+                         further.count(), "s", "what one more adds to a pass with prompts; the rest is of the pass"});
+}
+
 Section ttft_section(const StepReport& report) {
   const InferenceResult& served = *report.result.inference;
   const Serving& s = *report.inputs->serving;
@@ -102,6 +131,9 @@ Section ttft_section(const StepReport& report) {
   } else if (s.load) {
     const PromptShares share = prompt_shares(s);
     const Seconds token = served.decode.pass.time();
+    const PromptsWaitedFor waits(served, "prompts waited for", share.in_ttft, "passes with prompts waited for",
+                                 share.prompt_passes_in_ttft);
+    add_further_prompt(out, served);
     out.terms.push_back(
         {"prompts waited for",
          {},
@@ -109,12 +141,14 @@ Section ttft_section(const StepReport& report) {
          share.in_ttft,
          "",
          "its own among them, counted in prompts of the mean length: mean over the requests of the run"});
+    if (served.full_pass)
+      out.terms.push_back(
+          {"passes with prompts waited for", {}, {}, share.prompt_passes_in_ttft, "", "that of its own among them"});
     out.terms.push_back({fmt::format("{} waited for", words.passes), {}, {}, share.tokens_in_ttft, "", words.same});
-    out.terms.push_back(
-        {"TTFT", fmt::format("prompts waited for x prompt + {} waited for x {}", words.passes, words.pass),
-         fmt::format("{} x {} + {} x {}", exact(share.in_ttft), precise(prompt), exact(share.tokens_in_ttft),
-                     precise(token)),
-         served.prefill.time().count(), "s", fmt::format("counted pass by pass in {} (docs/steps.md)", load_text(s))});
+    out.terms.push_back({"TTFT", fmt::format("{} + {} waited for x {}", waits.formula, words.passes, words.pass),
+                         fmt::format("{} + {} x {}", waits.numbers, exact(share.tokens_in_ttft), precise(token)),
+                         served.prefill.time().count(), "s",
+                         fmt::format("counted pass by pass in {} (docs/steps.md)", load_text(s))});
   } else {
     out.terms.push_back(
         {"TTFT", "(1 + (C - 1) / (2 K)) prompt",
@@ -129,6 +163,22 @@ Section ttft_section(const StepReport& report) {
   }
   add_shares(out, served.prefill, "TTFT");
   return out;
+}
+
+/// Those of others, between two tokens of a request of a run.
+PromptsWaitedFor add_prompts_between(Section& out, const InferenceResult& served, const PromptShares& share,
+                                     const char* mean) {
+  out.terms.push_back({"prompts between two tokens",
+                       {},
+                       {},
+                       share.in_tpot,
+                       "",
+                       fmt::format("of others, counted in prompts of the mean length: {}", mean)});
+  if (served.full_pass)
+    out.terms.push_back(
+        {"passes with prompts between two tokens", {}, {}, share.prompt_passes_in_tpot, "", "in which they pass"});
+  return {served, "prompts between two tokens", share.in_tpot, "passes with prompts between two tokens",
+          share.prompt_passes_in_tpot};
 }
 
 /// With speculative decoding.
@@ -157,16 +207,10 @@ void add_tpot_of_passes(Section& out, const Serving& s, const InferenceResult& s
                        "",
                        "of an answer of n tokens (n - 1) / E, rounded up, over n - 1: mean over the requests of the "
                        "run"});
-  out.terms.push_back({"prompts between two tokens",
-                       {},
-                       {},
-                       share.in_tpot,
-                       "",
-                       "of others, counted in prompts of the mean length: the same"});
-  out.terms.push_back({"TPOT", "passes between two tokens x pass + prompts between two tokens x prompt",
-                       fmt::format("{} x {} + {} x {}", exact(share.passes_in_tpot), precise(pass),
-                                   exact(share.in_tpot), precise(prompt)),
-                       tpot, "s", "every pass has tokens of each running request in it"});
+  const PromptsWaitedFor waits = add_prompts_between(out, served, share, "the same");
+  out.terms.push_back({"TPOT", fmt::format("passes between two tokens x pass + {}", waits.formula),
+                       fmt::format("{} x {} + {}", exact(share.passes_in_tpot), precise(pass), waits.numbers), tpot,
+                       "s", "every pass has tokens of each running request in it"});
 }
 
 Section tpot_section(const StepReport& report) {
@@ -183,15 +227,10 @@ Section tpot_section(const StepReport& report) {
         {"TPOT", "token", precise(token), served.decode.time().count(), "s", "mean over the tokens behind the first"});
   } else if (s.load) {
     const PromptShares share = prompt_shares(s);
-    out.terms.push_back({"prompts between two tokens",
-                         {},
-                         {},
-                         share.in_tpot,
-                         "",
-                         "of others, counted in prompts of the mean length: mean over the requests of the run"});
-    out.terms.push_back({"TPOT", "token + prompts between two tokens x prompt",
-                         fmt::format("{} + {} x {}", precise(token), exact(share.in_tpot), precise(prompt)),
-                         served.decode.time().count(), "s", "every pass has a token of each running request in it"});
+    const PromptsWaitedFor waits = add_prompts_between(out, served, share, "mean over the requests of the run");
+    out.terms.push_back({"TPOT", fmt::format("token + {}", waits.formula),
+                         fmt::format("{} + {}", precise(token), waits.numbers), served.decode.time().count(), "s",
+                         "every pass has a token of each running request in it"});
     out.text.push_back(remark("shares count the waiting for others' prompts, too"));
   } else {
     out.terms.push_back({"TPOT", "token + (C - 1) (1 - 1 / (2 K)) / K x prompt",
@@ -219,19 +258,23 @@ Section rates_of_server(const StepReport& report) {
   if (served.load) {
     const LoadRun run = run_load(s);
     const double prompts = static_cast<double>(run.all.prompt_tokens) / s.mean_prompt_tokens();
+    const PromptsWaitedFor waits(served, "prompts of the run", prompts, "passes with prompts",
+                                 static_cast<double>(run.all.prompt_passes));
     out.terms.push_back(
         {"prompts of the run", {}, {}, prompts, "", "of all requests, counted in prompts of the mean length"});
+    if (served.full_pass)
+      out.terms.push_back(
+          {"passes with prompts", {}, {}, static_cast<double>(run.all.prompt_passes), "", "in which they pass"});
     out.terms.push_back({"passes of tokens",
                          {},
                          {},
                          static_cast<double>(run.all.token_passes),
                          "",
                          fmt::format("with {} of each running request in them", s.speculation ? "tokens" : "a token")});
-    out.terms.push_back({"the whole run",
-                         fmt::format("prompts of the run x prompt + passes of tokens x {}", TokenWords(s).pass),
-                         fmt::format("{} x {} + {} x {}", exact(prompts), precise(served.prefill.pass.time()),
-                                     run.all.token_passes, precise(served.decode.pass.time())),
-                         served.load->duration.count(), "s", "until the last token of all"});
+    out.terms.push_back(
+        {"the whole run", fmt::format("{} + passes of tokens x {}", waits.formula, TokenWords(s).pass),
+         fmt::format("{} + {} x {}", waits.numbers, run.all.token_passes, precise(served.decode.pass.time())),
+         served.load->duration.count(), "s", "until the last token of all"});
     out.terms.push_back({"tokens/s", "DP x output tokens of the run / the whole run",
                          fmt::format("{} x {} / {}", in.layout.dp, exact(static_cast<double>(run.output_tokens)),
                                      precise(served.load->duration)),

@@ -380,6 +380,12 @@ void add_inference(Json& out, const InferenceResult& r, const StepInputs& in) {
   out["inference"]["decode"]["last_token_s"] = r.last_token.count();
   if (in.serving->speculation) out["inference"]["decode"]["pass_s"] = r.decode.pass.time().count();
   if (r.load) out["inference"]["load"] = load_times_json(*r.load);
+  if (!r.full_pass) return;
+  Json& prefill = out["inference"]["prefill"];
+  prefill["prompt_s"] = r.prefill.pass.time().count();
+  prefill["full_pass_prompts"] = r.full_pass->prompts;
+  prefill["full_pass_s"] = r.full_pass->pass.time().count();
+  prefill["further_prompt_s"] = r.further_prompt().count();
 }
 
 void add_interval(Json& out, const StepReport& report) {

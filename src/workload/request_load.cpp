@@ -109,6 +109,7 @@ class Run {
       queue_.pop_front();
     }
     now_.prompt_tokens += prompts;
+    if (prompts > 0) ++now_.prompt_passes;
     if (!running_.empty()) now_.token_passes += prompts > 0 ? 1 : passes_of_tokens();
     return first;
   }
@@ -138,7 +139,8 @@ class Run {
   }
 
   PassCount since(const PassCount& then) const {
-    return {now_.prompt_tokens - then.prompt_tokens, now_.token_passes - then.token_passes};
+    return {now_.prompt_tokens - then.prompt_tokens, now_.token_passes - then.token_passes,
+            now_.prompt_passes - then.prompt_passes};
   }
 
   using Leaving = std::pair<std::int64_t, std::size_t>;  ///< behind which pass of tokens, and which request
@@ -171,11 +173,14 @@ TimeSpread spread(std::vector<Seconds> times) {
 double tokens_behind_first(const LoadRun::Request& request) { return request.output_tokens - 1.0; }
 
 PromptShares shares_of(const LoadRun& run, const Serving& s) {
-  PromptShares out{0, 0, 0, 0};
+  PromptShares out{0, 0, 0, 0, 0, 0};
   const auto requests = static_cast<double>(run.requests.size());
   for (const LoadRun::Request& request : run.requests) {
     out.in_ttft += static_cast<double>(request.first.prompt_tokens) / s.mean_prompt_tokens() / requests;
     out.tokens_in_ttft += static_cast<double>(request.first.token_passes) / requests;
+    out.prompt_passes_in_ttft += static_cast<double>(request.first.prompt_passes) / requests;
+    out.prompt_passes_in_tpot +=
+        static_cast<double>(request.rest.prompt_passes) / tokens_behind_first(request) / requests;
     out.in_tpot += static_cast<double>(request.rest.prompt_tokens) / s.mean_prompt_tokens() /
                    tokens_behind_first(request) / requests;
     out.passes_in_tpot += static_cast<double>(request.rest.token_passes) / tokens_behind_first(request) / requests;
@@ -188,14 +193,13 @@ PromptShares shares_of(const LoadRun& run, const Serving& s) {
 
 LoadRun run_load(const Serving& serving) { return Run(serving).run(); }
 
-LoadTimes load_times(const LoadRun& run, const Serving& serving, Seconds prompt, Seconds token) {
-  const Seconds of_one = prompt / serving.mean_prompt_tokens();
+LoadTimes load_times(const LoadRun& run, const PassTimes& times) {
   std::vector<Seconds> ttft, tpot;
   for (const LoadRun::Request& request : run.requests) {
-    ttft.push_back(request.first.at(of_one, token));
-    tpot.push_back(request.rest.at(of_one, token) / tokens_behind_first(request));
+    ttft.push_back(request.first.at(times));
+    tpot.push_back(request.rest.at(times) / tokens_behind_first(request));
   }
-  LoadTimes out{spread(std::move(ttft)), spread(std::move(tpot)), run.all.at(of_one, token), 0};
+  LoadTimes out{spread(std::move(ttft)), spread(std::move(tpot)), run.all.at(times), 0};
   out.tokens_per_s = static_cast<double>(run.output_tokens) / out.duration.count();
   return out;
 }
@@ -205,7 +209,8 @@ PromptShares prompt_shares(const Serving& s) {
   if (s.batching == Batching::at_once) return {1, 0, 0, passes};
   if (s.load) return shares_of(run_load(s), s);
   const double others = s.batch - 1, before = others / (2 * s.passes(s.output_tokens));
-  return {1 + before, (others - before) / (s.output_tokens - 1), 0, passes};
+  const double in_ttft = 1 + before, in_tpot = (others - before) / (s.output_tokens - 1);
+  return {in_ttft, in_tpot, 0, passes, in_ttft, in_tpot};  // each prompt passes alone
 }
 
 }  // namespace collcast

@@ -82,10 +82,12 @@ Result<Seconds> tokens_back(const StepInputs& in, const Fabric& fabric, const Co
   return slowest;
 }
 
-/// Both kinds of passes, priced by one method.
+/// All kinds of passes, priced by one method.
 struct Priced {
   StepPlan prompts, tokens;  ///< the tokens behind the prompts: the shortest context
   Seconds back{};
+  std::optional<StepPlan> full = {};  ///< several prompts of a load together
+  double operations() const { return prompts.operations() + 2 * tokens.operations() + (full ? full->operations() : 0); }
 };
 Result<Priced> priced(const StepInputs& in, const Fabric& fabric, const CollectiveTime& time) {
   const StepInputs token = token_pass(in, in.serving->mean_prompt_tokens());
@@ -95,7 +97,13 @@ Result<Priced> priced(const StepInputs& in, const Fabric& fabric, const Collecti
   if (!tokens) return tokens.errors();
   const Result<Seconds> back = tokens_back(token, fabric, time);
   if (!back) return back.errors();
-  return Priced{std::move(prompts).value(), std::move(tokens).value(), *back};
+  Priced out{std::move(prompts).value(), std::move(tokens).value(), *back};
+  if (in.serving->prompts_in_full_pass() > 1) {
+    Result<StepPlan> full = make_plan(full_prompt_pass(in), fabric, time);
+    if (!full) return full.errors();
+    out.full = std::move(full).value();
+  }
+  return out;
 }
 
 /// By how much a layer takes longer with `context` than with the prompts alone.
@@ -315,6 +323,7 @@ struct Simulated {
   Seconds prompts{};
   SimulatedTokens tokens;
   std::int64_t operations = 0;
+  std::optional<Seconds> full = {};  ///< several prompts of a load together
 };
 
 /// Of the tokens behind the first the one at which what a token takes bends, as windows are full from it on, or all
@@ -365,6 +374,15 @@ Result<Simulated> simulated(const StepInputs& in, const Priced& p, const Fabric&
     out.operations += static_cast<std::int64_t>(ran->ops.size());
     return finish(*ran, later.last()) - finish(*ran, before);
   };
+  if (p.full) {
+    Rounds together;
+    together.start(*p.full);
+    together.go(*p.full, {}, {}, "prompts");
+    Result<Timeline> ran = simulate(fabric, together.schedule, options);
+    if (!ran) return ran.errors();
+    out.operations += static_cast<std::int64_t>(ran->ops.size());
+    out.full = finish(*ran, together.last());
+  }
   const Result<Seconds> mid = at(middle);
   if (!mid) return mid.errors();
   const Result<Seconds> last = at(count - 1);
@@ -382,18 +400,41 @@ void put_rates(StepResult& result, const StepInputs& in) {
   const double sequences = static_cast<double>(in.serving->batch) * in.layout.dp;
   served.tokens_per_s = sequences * tokens / result.step.count();
   if (in.serving->load) {
-    served.load = load_times(run_load(*in.serving), *in.serving, served.prefill.pass.time(), served.decode.pass.time());
+    const Seconds further = served.further_prompt();
+    served.load = load_times(
+        run_load(*in.serving),
+        {served.prefill.pass.time() - further, further / in.serving->mean_prompt_tokens(), served.decode.pass.time()});
     served.tokens_per_s = in.layout.dp * served.load->tokens_per_s;
   }
   result.tokens_per_s_per_gpu = served.tokens_per_s / in.layout.world();
   if (!in.serving->is_continuous()) served.tokens_per_s = sequences / served.decode.time().count();
 }
 
-/// A phase is so many of its own pass, and waits for so many of the other.
-void put_phase(ServingPhase& phase, double own, double of_other, const ServingPass& other) {
-  phase.estimate = own * phase.pass.estimate + of_other * other.estimate;
-  if (phase.pass.simulate) phase.simulate = own * *phase.pass.simulate + of_other * *other.simulate;
-  phase.breakdown = sum_of(sum_of({}, phase.pass.breakdown, own), other.breakdown, of_other);
+/// What a phase waits for, on the mean.
+struct Waits {
+  double prompts = 0, prompt_passes = 0, tokens = 0;
+};
+void put_phase(ServingPhase& phase, const Waits& waits, const InferenceResult& served) {
+  const ServingPass &one = served.prefill.pass, &token = served.decode.pass;
+  const int k = served.full_pass ? served.full_pass->prompts : 1;
+  const ServingPass& full = served.full_pass ? served.full_pass->pass : one;
+  const auto sum = [&](Seconds prompt, Seconds together, Seconds of_token) {
+    const Seconds further = further_prompt(prompt, together, k);
+    return waits.prompts * further + waits.prompt_passes * (prompt - further) + waits.tokens * of_token;
+  };
+  phase.estimate = sum(one.estimate, full.estimate, token.estimate);
+  if (one.simulate) phase.simulate = sum(*one.simulate, *full.simulate, *token.simulate);
+  // The same as multiples of the passes, whose parts are known.
+  const Seconds further = served.further_prompt();
+  double of_one = waits.prompts, of_full = 0;
+  if (further == Seconds{}) {
+    of_one = waits.prompt_passes;
+  } else if (further < one.time()) {
+    of_full = (waits.prompts - waits.prompt_passes) / (k - 1);
+    of_one = waits.prompt_passes - of_full;
+  }
+  phase.breakdown =
+      sum_of(sum_of(sum_of({}, one.breakdown, of_one), full.breakdown, of_full), token.breakdown, waits.tokens);
 }
 
 void put_times(StepResult& result, const StepInputs& in, const Priced& p, const std::optional<Simulated>& run) {
@@ -402,6 +443,19 @@ void put_times(StepResult& result, const StepInputs& in, const Priced& p, const 
   const ServingTimes prompts = times_of(p.prompts, {});
   const PromptShares share = prompt_shares(*in.serving);
   ServingPass &prompt = served.prefill.pass, &token = served.decode.pass;
+  if (p.full) {
+    if (!served.full_pass) served.full_pass.emplace();
+    served.full_pass->prompts = in.serving->prompts_in_full_pass();
+    const ServingTimes times = times_of(*p.full, {});
+    ServingPass& full = served.full_pass->pass;
+    if (!run) {
+      served.full_pass->times = times;
+      full.estimate = prompts_time(times);
+    } else {
+      full.simulate = run->full;
+    }
+    full.messages = prompts_time(times) - prompts_time(without_messages(times));
+  }
   if (!run) {
     served.prompts = prompts;
     served.tokens = tokens.terms;
@@ -419,13 +473,16 @@ void put_times(StepResult& result, const StepInputs& in, const Priced& p, const 
   prompt.messages = prompts_time(prompts) - prompts_time(without_messages(prompts));
   token.messages = tokens.messages;
   token.longer = tokens.terms.layers[stage].of(tokens.terms.longer);
-  for (const auto& [pass, plan] : {std::pair(&prompt, &p.prompts), std::pair(&token, &p.tokens)}) {
-    pass->micro_batches = plan->micro_batches;
-    pass->stage = stage_terms(plan->stages[stage], static_cast<int>(stage));
-    add_breakdown(*pass, plan->stages[stage]);
-  }
-  put_phase(served.prefill, share.in_ttft, share.tokens_in_ttft, token);
-  put_phase(served.decode, share.passes_in_tpot, share.in_tpot, prompt);
+  const auto put_parts = [&](ServingPass& pass, const StepPlan& plan) {
+    pass.micro_batches = plan.micro_batches;
+    pass.stage = stage_terms(plan.stages[stage], static_cast<int>(stage));
+    add_breakdown(pass, plan.stages[stage]);
+  };
+  put_parts(prompt, p.prompts);
+  put_parts(token, p.tokens);
+  if (p.full) put_parts(served.full_pass->pass, *p.full);
+  put_phase(served.prefill, {share.in_ttft, share.prompt_passes_in_ttft, share.tokens_in_ttft}, served);
+  put_phase(served.decode, {share.in_tpot, share.prompt_passes_in_tpot, share.passes_in_tpot}, served);
   if (!run && in.serving->is_continuous()) served.first_token = served.last_token = served.decode.estimate;
   result.breakdown = sum_of(served.prefill.breakdown, served.decode.breakdown, in.serving->output_tokens - 1);
   add_layer(served.prefill, p.prompts, stage, prompt_pass(in));
@@ -437,6 +494,9 @@ void put_times(StepResult& result, const StepInputs& in, const Priced& p, const 
 StepInputs prompt_pass(const StepInputs& in) {
   const Serving& s = *in.serving;
   return pass_of(in, in.serving->is_continuous() ? 1 : s.batch / s.micro_batches, s.mean_prompt_tokens(), 0);
+}
+StepInputs full_prompt_pass(const StepInputs& in) {
+  return pass_of(in, in.serving->prompts_in_full_pass(), in.serving->mean_prompt_tokens(), 0);
 }
 StepInputs token_pass(const StepInputs& in, int context) {
   return pass_of(in, in.serving->batch / in.serving->micro_batches, in.serving->verified_tokens(), context);
@@ -481,8 +541,8 @@ Result<StepResult> forecast_inference(const StepInputs& in, const Fabric& fabric
   if (method != Method::estimate) {
     const Result<Priced> by_engine = priced(in, fabric, prices.by_simulation());
     if (!by_engine) return placed(by_engine.errors(), origins);
-    const double operations = by_engine->prompts.operations() + 2 * by_engine->tokens.operations();
-    if (Diagnostics wrong = check_operations(operations, origins.of("inference.microbatches"), prices.room());
+    if (Diagnostics wrong =
+            check_operations(by_engine->operations(), origins.of("inference.microbatches"), prices.room());
         !wrong.empty())
       return wrong;
     const Result<Simulated> run = simulated(in, *by_engine, fabric, engine, timeline);

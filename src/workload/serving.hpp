@@ -37,8 +37,12 @@
 // of a pipeline.
 //
 // A run of requests (`load`) begins with all clients at once and has lengths that are drawn. It is gone through pass by
-// pass (collcast/workload/request_load.hpp), and TTFT and TPOT are what a request waits for on the mean, in prompts and
-// in tokens, times P and D of the mean lengths.
+// pass (collcast/workload/request_load.hpp), and TTFT and TPOT are what a request waits for on the mean, in prompts, in
+// passes with prompts and in tokens. Of mean lengths a prompt alone takes P, as many as a pass has room for, k, take
+// P_k together, and a token of all D:
+//   P' = (P_k - P)/(k - 1), 0 <= P' <= P     a further prompt of a pass; P where k = 1
+//   prompts x P' + passes with prompts x (P - P') + tokens x D
+// P - P' is what a pass takes whatever is in it: weights are read once, kernels started once.
 #pragma once
 
 #include "collcast/workload/step.hpp"
@@ -50,6 +54,8 @@ namespace collcast::workload {
 /// What passes the model at once: the prompts of a micro-batch, or a token of each of its sequences behind `context`,
 /// with speculative decoding those that are verified.
 StepInputs prompt_pass(const StepInputs&);
+/// As many prompts of a load as a pass has room for.
+StepInputs full_prompt_pass(const StepInputs&);
 StepInputs token_pass(const StepInputs&, int context);
 
 Seconds prompts_time(const ServingTimes&);

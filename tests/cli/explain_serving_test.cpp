@@ -137,15 +137,44 @@ void check_times(const Terms& t, const Asked& asked, const Json& step) {
   const double in_tpot = load                 ? t.at("TPOT", "prompts between two tokens")
                          : asked.continuous() ? (batch - 1 - before) / (output - 1)
                                               : 0;
-  const double ttft = in_ttft * p + tokens_in_ttft * d, tpot = passes * d + in_tpot * p;
+  // A run's passes may have several prompts: what is of the pass is counted once for them.
+  const bool full = t.find("a full pass", "full pass").has_value();
+  CHECK(full == step["inference"]["prefill"].contains("full_pass_s"));
+  double further = p, closed_further = closed_prompts, prompt_passes = 0, prompt_passes_between = 0;
+  if (full) {
+    const double k = t.at("closed form of the full pass", "prompts of a full pass");
+    const double all = t.at("closed form of the full pass", "closed form"),
+                 whole_pass = t.at("a full pass", "full pass");
+    CHECK(all ==
+          Approx(t.at("closed form of the full pass", "sum(F)") + t.or_zero("closed form of the full pass", "sum(C)"))
+              .epsilon(nine_digits));
+    check_parts(t, "a full pass",
+                "stage " + std::to_string(step["breakdown_stage"].get<int>()) + ", a full pass of prompts", "full pass",
+                1);
+    further = std::min(p, (whole_pass - p) / (k - 1));
+    closed_further = std::min(closed_prompts, (all - closed_prompts) / (k - 1));
+    CHECK(t.at("TTFT", "further prompt") == Approx(further).epsilon(1e-7));
+    prompt_passes = t.at("TTFT", "passes with prompts waited for");
+    prompt_passes_between = t.at("TPOT", "passes with prompts between two tokens");
+    const Json& prefill = step["inference"]["prefill"];
+    CHECK(prefill["full_pass_prompts"] == k);
+    CHECK(prefill["full_pass_s"].get<double>() == Approx(whole_pass).epsilon(nine_digits));
+    CHECK(prefill["prompt_s"].get<double>() == Approx(p).epsilon(nine_digits));
+    CHECK(prefill["further_prompt_s"].get<double>() == Approx(further).epsilon(1e-7));
+  }
+  const auto wait = [](double prompts, double one, double more, double in_passes) {
+    return prompts * more + in_passes * (one - more);
+  };
+  const double ttft = wait(in_ttft, p, further, prompt_passes) + tokens_in_ttft * d,
+               tpot = passes * d + wait(in_tpot, p, further, prompt_passes_between);
   for (const auto& [name, value] : {std::pair("TTFT", ttft), std::pair("TPOT", tpot)})
     CHECK(t.at(name, name) == Approx(value).epsilon(nine_digits));
   CHECK(ttft == Approx(step["ttft_s"].get<double>()).epsilon(nine_digits));
   CHECK(tpot == Approx(step["tpot_s"].get<double>()).epsilon(nine_digits));
   const Json &prefill = step["inference"]["prefill"], &decode = step["inference"]["decode"];
-  CHECK(in_ttft * closed_prompts + tokens_in_ttft * closed_token ==
+  CHECK(wait(in_ttft, closed_prompts, closed_further, prompt_passes) + tokens_in_ttft * closed_token ==
         Approx(prefill["estimate_s"].get<double>()).epsilon(nine_digits));
-  CHECK(passes * closed_token + in_tpot * closed_prompts ==
+  CHECK(passes * closed_token + wait(in_tpot, closed_prompts, closed_further, prompt_passes_between) ==
         Approx(decode["estimate_s"].get<double>()).epsilon(nine_digits));
 
   const double m = step["micro_batches"];

@@ -64,6 +64,8 @@ struct Slow {
         --places;
         if (r.passed == r.prompt) prefilled.push_back(&r);
       }
+      const bool prompts = s.load->max_batched_tokens - running > room;
+      if (prompts) ++now.prompt_passes;
       if (!decoding.empty()) ++now.token_passes;
       for (One* r : decoding) ++r->tokens;
       for (One* r : prefilled) {
@@ -78,7 +80,6 @@ struct Slow {
         r->last = now;
         send();
       }
-      const bool prompts = s.load->max_batched_tokens - running > room;
       passes = prompts ? 0 : passes + 1;
       const bool idle = std::none_of(all.begin(), all.end(), [](const One& r) { return r.runs(); });
       if (prompts || idle || passes % s.load->recv_interval == 0) look();
@@ -89,7 +90,8 @@ struct Slow {
 
 bool same(const PassCount& a, const PassCount& from, const PassCount& to) {
   return a.prompt_tokens == to.prompt_tokens - from.prompt_tokens &&
-         a.token_passes == to.token_passes - from.token_passes;
+         a.token_passes == to.token_passes - from.token_passes &&
+         a.prompt_passes == to.prompt_passes - from.prompt_passes;
 }
 
 std::int64_t prompts_of(const LoadRun& run) {
@@ -138,27 +140,39 @@ TEST_CASE("work is conserved, a running request has a token of every pass, and c
     for (const LoadRun::Request& r : run.requests) {
       CHECK(r.rest.token_passes == r.output_tokens - 1);
       CHECK(r.first.prompt_tokens >= r.prompt_tokens);
+      const std::int64_t least = (r.prompt_tokens - 1) / s.load->max_batched_tokens + 1;
+      CHECK(r.first.prompt_passes >= least);
       latencies.prompt_tokens += r.first.prompt_tokens + r.rest.prompt_tokens;
       latencies.token_passes += r.first.token_passes + r.rest.token_passes;
+      latencies.prompt_passes += r.first.prompt_passes + r.rest.prompt_passes;
       longest.prompt_tokens = std::max(longest.prompt_tokens, r.first.prompt_tokens + r.rest.prompt_tokens);
       longest.token_passes = std::max(longest.token_passes, r.first.token_passes + r.rest.token_passes);
+      longest.prompt_passes = std::max(longest.prompt_passes, r.first.prompt_passes + r.rest.prompt_passes);
     }
     // Little's law: as many in the system as clients, but behind the last request's sending.
     CHECK(latencies.prompt_tokens <= s.clients() * run.all.prompt_tokens);
     CHECK(latencies.prompt_tokens >= s.clients() * (run.all.prompt_tokens - longest.prompt_tokens));
     CHECK(latencies.token_passes <= s.clients() * run.all.token_passes);
     CHECK(latencies.token_passes >= s.clients() * (run.all.token_passes - longest.token_passes));
+    CHECK(latencies.prompt_passes <= s.clients() * run.all.prompt_passes);
+    CHECK(latencies.prompt_passes >= s.clients() * (run.all.prompt_passes - longest.prompt_passes));
+    // A pass with prompts has a token of them at least, and no more than it has room for.
+    CHECK(run.all.prompt_passes <= run.all.prompt_tokens);
+    CHECK(run.all.prompt_passes * s.load->max_batched_tokens >= run.all.prompt_tokens);
   }
 }
 
 TEST_CASE("means are the shares that the forecast is made of, percentiles in order, and rates tokens over the run") {
   for (const Serving& s : at_random(100)) {
     const LoadRun run = run_load(s);
-    const Seconds prompt(0.03), token(0.007);
-    const LoadTimes times = load_times(run, s, prompt, token);
+    const Seconds pass(0.011), prompt(0.03), token(0.007);
+    const Seconds of_one = prompt / s.mean_prompt_tokens();
+    const LoadTimes times = load_times(run, {pass, of_one, token});
     const PromptShares share = prompt_shares(s);
-    CHECK(times.ttft.mean.count() == Approx((share.in_ttft * prompt + share.tokens_in_ttft * token).count()));
-    CHECK(times.tpot.mean.count() == Approx((token + share.in_tpot * prompt).count()));
+    CHECK(times.ttft.mean.count() ==
+          Approx((share.in_ttft * prompt + share.prompt_passes_in_ttft * pass + share.tokens_in_ttft * token).count()));
+    CHECK(times.tpot.mean.count() ==
+          Approx((token + share.in_tpot * prompt + share.prompt_passes_in_tpot * pass).count()));
     for (const TimeSpread* t : {&times.ttft, &times.tpot}) {
       CHECK(t->p50 <= t->p90);
       CHECK(t->p90 <= t->p99);
@@ -167,7 +181,7 @@ TEST_CASE("means are the shares that the forecast is made of, percentiles in ord
     }
     CHECK(times.tokens_per_s == Approx(static_cast<double>(run.output_tokens) / times.duration.count()));
     // Twice the time of all is twice every time.
-    const LoadTimes twice = load_times(run, s, 2 * prompt, 2 * token);
+    const LoadTimes twice = load_times(run, {2 * pass, 2 * of_one, 2 * token});
     CHECK(twice.ttft.p90.count() == Approx(2 * times.ttft.p90.count()));
     CHECK(twice.duration.count() == Approx(2 * times.duration.count()));
   }
@@ -180,14 +194,18 @@ TEST_CASE("a burst of equal requests waits for the prompts before it and the tok
   const PromptShares share = prompt_shares(of_load(clients, prompt, 500, {clients, clients, 1, prompt + 7}));
   CHECK(share.in_ttft == Approx((1008 * 28 - 84 + 8000) / 8000.0));
   CHECK(share.tokens_in_ttft == Approx((clients - 1) / 2.0));
+  CHECK(share.prompt_passes_in_ttft == Approx((clients + 1) / 2.0));
   // Room for all: all have their first tokens behind all prompts, and nobody has a token before.
   const PromptShares at_once = prompt_shares(of_load(clients, prompt, 500, {clients, clients, 1, 10'000}));
   CHECK(at_once.in_ttft == Approx(clients));
   CHECK(at_once.tokens_in_ttft == 0);
+  CHECK(at_once.prompt_passes_in_ttft == 1);
   CHECK(at_once.in_tpot == 0);
+  CHECK(at_once.prompt_passes_in_tpot == 0);
   // Of equal lengths the next wave is as the first, and so is every one.
   const PromptShares waves = prompt_shares(of_load(clients, prompt, 500, {clients, 10 * clients, 1, 10'000}));
   CHECK(waves.in_ttft == Approx(clients));
+  CHECK(waves.prompt_passes_in_ttft == Approx(1));
 }
 
 TEST_CASE("requests beyond the places wait for one, as long as all answers take") {
@@ -253,9 +271,20 @@ TEST_CASE("a server with a load has the times of its run, by both methods, and a
   const StepResult r = forecast(in, four_nodes());
   const InferenceResult& served = *r.inference;
   REQUIRE(served.load.has_value());
+  // Prompts of 461 tokens on the mean, four of them in a pass; those together are a batch of four that comes at once.
+  REQUIRE(served.full_pass.has_value());
+  CHECK(served.full_pass->prompts == 4);
+  StepInputs together = in;
+  together.serving = Serving{4, 461, 33};
+  const StepResult four = forecast(together, four_nodes());
+  CHECK(served.full_pass->pass.estimate == four.inference->prefill.estimate);
+  CHECK(served.full_pass->pass.simulate == four.inference->prefill.simulate);
+  const Seconds prompt = served.prefill.pass.time(), further = (four.inference->prefill.time() - prompt) / 3;
+  CHECK(served.further_prompt().count() == Approx(further.count()));
+  CHECK(further < prompt);
   const LoadTimes times =
-      load_times(run_load(*in.serving), *in.serving, served.prefill.pass.time(), served.decode.pass.time());
-  CHECK(served.load->ttft.p99 == times.ttft.p99);
+      load_times(run_load(*in.serving), {prompt - further, further / 461, served.decode.pass.time()});
+  CHECK(served.load->ttft.p99.count() == Approx(times.ttft.p99.count()));
   CHECK(served.prefill.time().count() == Approx(times.ttft.mean.count()).epsilon(1e-9));
   CHECK(served.decode.time().count() == Approx(times.tpot.mean.count()).epsilon(1e-9));
   CHECK(served.tokens_per_s == Approx(2 * times.tokens_per_s));
@@ -269,6 +298,47 @@ TEST_CASE("a server with a load has the times of its run, by both methods, and a
   one.serving->load->max_batched_tokens = 512;
   const auto bytes = [](Bytes b) { return static_cast<double>(b.value()); };
   CHECK(bytes(r.memory.activations) == Approx(4 * bytes(forecast(one, four_nodes()).memory.activations)));
+}
+
+TEST_CASE("what a pass takes whatever is in it is counted once for all of its prompts") {
+  StepInputs in = inputs(small_model(), layout(2, 1, 1), 64, 1);
+  in.options.optimizer = false;
+  in.serving = of_load(16, 64, 33, {0, 0, 1, 1024});
+  const auto at = [&](Seconds overhead) {
+    StepInputs more = in;
+    for (auto& [precision, kernel] : more.kernels.gemm) kernel.overhead += overhead;
+    return forecast(more, four_nodes());
+  };
+  const StepResult as_is = at({}), slower = at(Seconds(1e-4));
+  const InferenceResult &a = *as_is.inference, &b = *slower.inference;
+  // Six products of a layer (and the head's) start that much later, however many prompts pass.
+  const Seconds added = b.prefill.pass.time() - a.prefill.pass.time();
+  CHECK(added > Seconds(8 * 3 * 1e-4));
+  CHECK(b.further_prompt().count() == Approx(a.further_prompt().count()));
+  const PromptShares share = prompt_shares(*in.serving);
+  const Seconds of_tokens = b.decode.pass.time() - a.decode.pass.time();
+  CHECK((b.prefill.time() - a.prefill.time()).count() ==
+        Approx((share.prompt_passes_in_ttft * added + share.tokens_in_ttft * of_tokens).count()));
+  // Of equal prompts 15 pass beside one that runs; so a first token waits for fewer passes than prompts.
+  CHECK(share.prompt_passes_in_ttft < 0.2 * share.in_ttft);
+  for (const ServingPhase* phase : {&a.prefill, &a.decode, &b.prefill, &b.decode})
+    CHECK(phase->breakdown.total().count() == Approx(phase->time().count()).epsilon(1e-9));
+}
+
+TEST_CASE("a further prompt takes no less than nothing and no more than one alone") {
+  CHECK(further_prompt(Seconds(2), Seconds(5), 4) == Seconds(1));
+  CHECK(further_prompt(Seconds(2), Seconds(5), 2) == Seconds(2));
+  CHECK(further_prompt(Seconds(2), Seconds(1.5), 3) == Seconds(0));
+  CHECK(further_prompt(Seconds(2), Seconds(2), 1) == Seconds(2));
+  const auto of = [](int batch, int prompt, int tokens) {
+    return of_load(batch, prompt, 10, {0, 0, 1, tokens}).prompts_in_full_pass();
+  };
+  CHECK(of(8, 100, 1000) == 8);
+  CHECK(of(16, 100, 1099) == 10);
+  CHECK(of(16, 100, 99) == 1);
+  Serving steady = of_load(16, 100, 10, {});
+  steady.load.reset();
+  CHECK(steady.prompts_in_full_pass() == 1);
 }
 
 TEST_CASE("passes are priced with the mean of the lengths that are drawn") {

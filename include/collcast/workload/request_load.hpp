@@ -4,8 +4,8 @@
 // request waits, first come first served, for one of `batch` places; then its prompt passes the model, whole or in
 // parts, in passes of at most `max_batched_tokens` tokens, in which every request that has its first token gets another
 // one, too (chunked prefill: Agrawal et al. 2024, Sarathi-Serve). Its first token comes with the last part of its
-// prompt. Such a pass takes what its prompt tokens take, as their share of the mean one, and what a token of all
-// takes: so which pass does what depends on neither time, and a wait is counted in both.
+// prompt. Such a pass takes so long whatever prompts are in it, and besides what its prompt tokens take, and what a
+// token of all takes: so which pass does what depends on no time, and a wait is counted in all three.
 //
 // Servers may look for new requests behind every `recv_interval`-th pass of tokens alone only, and behind every pass
 // with prompts (SGLang's --scheduler-recv-interval; srt/managers/scheduler_recv_skipper.py): until then a request waits
@@ -27,11 +27,18 @@ namespace collcast {
 
 struct Serving;
 
-/// A stretch of a run: prompt tokens that passed in it, and passes that had a token of every running request in them.
+/// What passes take: one with prompts whatever is in it, besides each token of a prompt, and a token of all.
+struct PassTimes {
+  Seconds prompt_pass{}, prompt_token{}, token_pass{};
+};
+
+/// A stretch of a run: prompt tokens that passed in it, passes that had a token of every running request in them, and
+/// passes that had prompts in them.
 struct PassCount {
-  std::int64_t prompt_tokens = 0, token_passes = 0;
-  Seconds at(Seconds prompt_token, Seconds token_pass) const {
-    return static_cast<double>(prompt_tokens) * prompt_token + static_cast<double>(token_passes) * token_pass;
+  std::int64_t prompt_tokens = 0, token_passes = 0, prompt_passes = 0;
+  Seconds at(const PassTimes& t) const {
+    return static_cast<double>(prompt_passes) * t.prompt_pass + static_cast<double>(prompt_tokens) * t.prompt_token +
+           static_cast<double>(token_passes) * t.token_pass;
   }
 };
 
@@ -65,12 +72,12 @@ inline constexpr std::array<TimeStatistic, 5> time_statistics{{{"mean", &TimeSpr
                                                                {"longest", &TimeSpread::longest}}};
 /// Those that have limits of their own; TTFT and TPOT of a run are the means.
 inline constexpr std::span<const TimeStatistic> limited_statistics = std::span(time_statistics).subspan(1);
-/// Of all requests of a run where a prompt of the mean length takes `prompt`, and a token of all `token`.
+/// Of all requests of a run.
 struct LoadTimes {
   TimeSpread ttft, tpot;
   Seconds duration{};
   double tokens_per_s = 0;  ///< output tokens over the duration
 };
-LoadTimes load_times(const LoadRun&, const Serving&, Seconds prompt, Seconds token);
+LoadTimes load_times(const LoadRun&, const PassTimes&);
 
 }  // namespace collcast

@@ -17,12 +17,20 @@ struct Serving;
 
 /// How many times that of all prompts (continuous batching: of one) a request waits for prompts, mean.
 struct PromptShares {
-  double in_ttft = 1;         ///< until its first token
-  double in_tpot = 0;         ///< between one of its tokens and the next
-  double tokens_in_ttft = 0;  ///< how many passes of tokens of all it waits until its first one
-  double passes_in_tpot = 1;  ///< and between one of its tokens and the next
+  double in_ttft = 1;                ///< until its first token
+  double in_tpot = 0;                ///< between one of its tokens and the next
+  double tokens_in_ttft = 0;         ///< how many passes of tokens of all it waits until its first one
+  double passes_in_tpot = 1;         ///< and between one of its tokens and the next
+  double prompt_passes_in_ttft = 1;  ///< how many passes with prompts in them until its first token
+  double prompt_passes_in_tpot = 0;  ///< and between one of its tokens and the next
 };
 PromptShares prompt_shares(const Serving&);
+
+/// What one more prompt adds to a pass, of what one alone and what so many take together: no less than nothing and no
+/// more than one alone. The rest of what one takes is of the pass, whatever prompts are in it.
+inline Seconds further_prompt(Seconds one, Seconds together, int prompts) {
+  return prompts > 1 ? std::clamp((together - one) / (prompts - 1), Seconds{}, one) : one;
+}
 
 /// Of one micro-batch on each stage, and between them.
 struct ServingTimes {

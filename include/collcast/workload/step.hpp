@@ -199,6 +199,12 @@ struct ServingPhase {
   ServingPass pass;
   Seconds time() const { return simulate.value_or(estimate); }
 };
+/// As many prompts of a run of requests as a pass has room for, together.
+struct FullPromptPass {
+  int prompts = 1;
+  ServingPass pass;
+  ServingTimes times;  ///< of the closed form
+};
 struct InferenceResult {
   ServingPhase prefill;                 ///< until the last sequence of the batch has its first token: TTFT
   ServingPhase decode;                  ///< mean over the further tokens: TPOT. Kernels are those of the first of them
@@ -207,7 +213,13 @@ struct InferenceResult {
   ServingTimes prompts;                 ///< of the closed form
   TokenTerms tokens;                    ///< the same
   std::optional<SimulatedTokens> simulated_tokens = {};
-  std::optional<LoadTimes> load = {};  ///< of a server with one, at the prices that count
+  std::optional<LoadTimes> load = {};            ///< of a server with one, at the prices that count
+  std::optional<FullPromptPass> full_pass = {};  ///< of a server with a load, where it has several prompts
+  /// What one more prompt adds to a pass with one, at the prices that count.
+  Seconds further_prompt() const {
+    const Seconds one = prefill.pass.time();
+    return full_pass ? collcast::further_prompt(one, full_pass->pass.time(), full_pass->prompts) : one;
+  }
 };
 
 struct StepResult {
