@@ -106,7 +106,13 @@ TEST_CASE("a row's words are requests in flight on its layout") {
   CHECK(dense.inputs.serving->batching == Batching::continuous);
   CHECK(dense.inputs.serving->prompt_tokens == 1024);
   REQUIRE(dense.inputs.serving->load.has_value());
-  CHECK(dense.inputs.serving->load->range_ratio == 0.8);
+  // InferenceMAX's grid has lengths that are drawn; what the source measured itself has all of one length.
+  CHECK(dense.inputs.serving->load->range_ratio == 1);
+  for (const char* lengths : {"1024,1024", "8192,1024", "1024,8192"})
+    CHECK(served(std::string("a,s,vllm,dense,h100_sxm,,agg,") + lengths + ",32,32,4,1,,1,1,,,100,10")
+              .inputs.serving->load->range_ratio == 0.8);
+  CHECK(served("a,s,vllm,dense,h100_sxm,,agg,4096,1024,32,32,4,1,,1,1,,,100,10").inputs.serving->load->range_ratio ==
+        1);
   CHECK(dense.inputs.serving->run_requests() == 320);
   CHECK(dense.inputs.serving->kv_bytes == 2);
   CHECK(dense.inputs.options.precision == "bf16");
@@ -181,12 +187,12 @@ TEST_CASE("what cannot be expressed is listed with its reason") {
 }
 
 TEST_CASE("a row is scored by what step forecasts of the same inputs") {
-  const InferenceReport report = report_of("a,s,vllm,dense,h100_sxm,,agg,1024,128,8,8,1,1,1,1,1,,,50,10\n");
+  const InferenceReport report = report_of("a,s,vllm,dense,h100_sxm,,agg,1024,1024,8,8,1,1,1,1,1,,,50,10\n");
   const Folder folder;
   folder.write("one.yaml",
                "schema: collcast.scenario.v1\nname: one\ntopology: dgx-h100\n"
                "model: {config: models/llama3-8b/config.json}\n"
-               "inference: {batch: 8, prompt_tokens: 1024, output_tokens: 128, batching: continuous,\n"
+               "inference: {batch: 8, prompt_tokens: 1024, output_tokens: 1024, batching: continuous,\n"
                "            load: {range_ratio: 0.8}}\n");
   const Outcome outcome =
       run_shell(with_data + "collcast step one.yaml --method estimate --library ideal --format json", folder.path());

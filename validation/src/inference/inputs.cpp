@@ -8,11 +8,13 @@
 //                 the square of moe_tp = moe_ep, count them twice: 25 measurements of the shipped table are in it
 //                 under both layouts, such as tp 64, moe_tp 8, moe_ep 8 and tp 8, moe_tp 1, moe_ep 8. One of 4 GPUs is
 //                 as it says
-//   load          ten requests of each client, all of which begin at once, prompts and answers of 80 to 100 % of the
-//                 row's tokens, and passes of up to 8192 tokens: what InferenceMAX's README says of its client and its
-//                 servers, which measured the rows of 1024 and 8192 tokens; taken for the others, too. What servers.csv
-//                 says of how a row's server was started goes before: its places, its passes (at least two tokens of
-//                 each request), its looks for requests, its cache
+//   load          ten requests of each client, all of which begin at once, and passes of up to 8192 tokens. Rows of
+//                 1024 and 8192 tokens in and out are InferenceMAX's, whose README has prompts and answers of 80 to
+//                 100 % of the row's tokens; the others are the source's own, whose tools (AIConfigurator's
+//                 eval/benchmarks: aiperf with deviations of 0, bench_serving with a range ratio of 1, ten requests of
+//                 each client) have all of one length. What servers.csv says of how a row's server was started goes
+//                 before: its places, its passes (at least two tokens of each request), its looks for requests, its
+//                 cache
 //   precision     where a row names none, its checkpoint's
 //   cache         where servers.csv does not say: TensorRT-LLM keeps keys and values in fp8 with checkpoints of fp8 and
 //   fp4 (their hf_quant_config.json:
@@ -90,7 +92,9 @@ class Reading {
   }
 
   void load(Serving& s) {
-    s.load = RequestLoad{0, 0, 0.8, std::max(8192, 2 * s.batch), 1, 1};
+    const auto of_grid = [](const std::optional<int>& tokens) { return tokens == 1024 || tokens == 8192; };
+    const double range_ratio = of_grid(row_.isl) && of_grid(row_.osl) ? 0.8 : 1;
+    s.load = RequestLoad{0, 0, range_ratio, std::max(8192, 2 * s.batch), 1, 1};
     const ServerSettings* known = settings_of(servers_, row_, out_.inputs.options.precision);
     if (known == nullptr) return;
     assume(fmt::format("the server was started as line {} of {} says", known->where.line,
