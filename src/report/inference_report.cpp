@@ -34,16 +34,24 @@ std::string named(const std::string& name) { return name.empty() ? "not stated" 
 template <class Belongs>
 InferenceSummaryRow summed(const InferenceReport& report, const Belongs& belongs) {
   InferenceSummaryRow out;
-  std::vector<double> ttft, tpot;
+  std::vector<double> ttft, tpot, calibrated_ttft, calibrated_tpot;
   for (const InferenceDeviation& row : report.rows) {
     if (!belongs(row.of)) continue;
     ++out.rows;
-    if (const auto ratio = row.ttft_ratio()) ttft.push_back(*ratio);
-    if (const auto ratio = row.tpot_ratio()) tpot.push_back(*ratio);
+    if (const auto ratio = row.ttft_ratio()) {
+      ttft.push_back(*ratio);
+      calibrated_ttft.push_back(row.calibrated_ttft_ratio().value_or(*ratio));
+    }
+    if (const auto ratio = row.tpot_ratio()) {
+      tpot.push_back(*ratio);
+      calibrated_tpot.push_back(row.calibrated_tpot_ratio().value_or(*ratio));
+    }
   }
   for (const UnscoredServer& row : report.unscored) out.unscored += belongs(row.of) ? 1 : 0;
   out.ttft = error_summary(std::move(ttft));
   out.tpot = error_summary(std::move(tpot));
+  out.calibrated_ttft = error_summary(std::move(calibrated_ttft));
+  out.calibrated_tpot = error_summary(std::move(calibrated_tpot));
   return out;
 }
 
@@ -63,9 +71,13 @@ Json row_json(const InferenceDeviation& row) {
   out["measured_s"] = seconds(row.measured_tpot);
   out["predicted_s"] = row.predicted_tpot.count();
   out["ape"] = ape(row.tpot_ratio());
+  out["calibrated_s"] = seconds(row.calibrated_tpot());
+  out["calibrated_ape"] = ape(row.calibrated_tpot_ratio());
   out["measured_ttft_s"] = seconds(row.measured_ttft);
   out["predicted_ttft_s"] = seconds(row.predicted_ttft);
   out["ttft_ape"] = ape(row.ttft_ratio());
+  out["calibrated_ttft_s"] = seconds(row.calibrated_ttft());
+  out["calibrated_ttft_ape"] = ape(row.calibrated_ttft_ratio());
   out["assumed"] = row.assumed;
   return out;
 }
@@ -94,7 +106,12 @@ Json document_json(const InferenceReport& report) {
                               {"n", row.rows},
                               {"unscored", row.unscored},
                               {"ttft", error_json(row.ttft)},
-                              {"tpot", error_json(row.tpot)}});
+                              {"tpot", error_json(row.tpot)},
+                              {"calibrated_ttft", error_json(row.calibrated_ttft)},
+                              {"calibrated_tpot", error_json(row.calibrated_tpot)}});
+  out["hosts"] = Json::array();
+  for (const HostTime& host : report.hosts)
+    out["hosts"].push_back({{"backend", host.backend}, {"n", host.rows}, {"host_s", host.time.count()}});
   out["partial"] = report.not_reached > 0;
   out["not_reached"] = report.not_reached;
   out["unscored"] = Json::array();
@@ -119,14 +136,24 @@ std::string ratio_text(const ErrorSummary& error) {
 /// Sources are dozens of dates: in JSON only.
 Table summary_table(const InferenceReport& report) {
   Table out{"error: median (mean, 90th percentile)", {{"by", "", Align::left}, {"", "", Align::left}}, {}};
-  for (const char* title : {"rows", "not scored", "TTFT", "ratio", "TPOT", "ratio"})
+  for (const char* title : {"rows", "not scored", "TTFT", "ratio", "calibrated", "TPOT", "ratio", "calibrated"})
     out.columns.push_back({title, "", Align::right});
   for (const InferenceSummaryRow& row : summary(report)) {
     if (row.by == "source") continue;
     out.rows.push_back({row.by, row.by == "all" ? "" : row.name, fmt::format("{}", row.rows),
                         fmt::format("{}", row.unscored), error_text(row.ttft), ratio_text(row.ttft),
-                        error_text(row.tpot), ratio_text(row.tpot)});
+                        error_text(row.calibrated_ttft), error_text(row.tpot), ratio_text(row.tpot),
+                        error_text(row.calibrated_tpot)});
   }
+  return out;
+}
+
+Table hosts_table(const InferenceReport& report) {
+  Table out{"what the host adds to a first token, fitted to all rows of a backend",
+            {{"backend", "", Align::left}, {"rows", "", Align::right}, {"host", "", Align::right}},
+            {}};
+  for (const HostTime& host : report.hosts)
+    out.rows.push_back({host.backend, fmt::format("{}", host.rows), format_seconds(host.time)});
   return out;
 }
 
@@ -169,6 +196,18 @@ std::optional<double> ratio_of(const std::optional<Seconds>& predicted, const st
 
 std::optional<double> InferenceDeviation::ttft_ratio() const { return ratio_of(predicted_ttft, measured_ttft); }
 std::optional<double> InferenceDeviation::tpot_ratio() const { return ratio_of(predicted_tpot, measured_tpot); }
+std::optional<Seconds> InferenceDeviation::calibrated_ttft() const {
+  return predicted_ttft && host ? std::optional(*predicted_ttft + *host) : std::nullopt;
+}
+std::optional<Seconds> InferenceDeviation::calibrated_tpot() const {
+  return tpot_scale ? std::optional(*tpot_scale * predicted_tpot) : std::nullopt;
+}
+std::optional<double> InferenceDeviation::calibrated_ttft_ratio() const {
+  return ratio_of(calibrated_ttft(), measured_ttft);
+}
+std::optional<double> InferenceDeviation::calibrated_tpot_ratio() const {
+  return ratio_of(calibrated_tpot(), measured_tpot);
+}
 
 std::vector<InferenceSummaryRow> summary(const InferenceReport& report) {
   std::vector<InferenceSummaryRow> out;
@@ -238,6 +277,7 @@ Page page(const InferenceReport& report) {
     out.blocks.push_back(
         Paragraph{budget_text(budget), budget.met() ? Paragraph::Tone::plain : Paragraph::Tone::warning});
   out.blocks.push_back(summary_table(report));
+  if (!report.hosts.empty()) out.blocks.push_back(hosts_table(report));
   out.blocks.push_back(farthest_table(report));
   if (!report.unscored.empty()) out.blocks.push_back(unscored_table(report));
   return out;

@@ -397,3 +397,52 @@ TEST_CASE("the command scores the shipped servers, lists every other one, and ho
   CHECK(wrong.err.find("unknown figure 'speed'") != std::string::npos);
   CHECK(run_shell(with_data + "collcast validate --inference --kernels", folder.path()).exit == 2);
 }
+
+TEST_CASE("what is fitted to servers is fitted to other rows than those that it is scored on") {
+  const auto row = [](const char* model, const char* layout, double ttft, double tpot, double predicted_tpot) {
+    InferenceDeviation out;
+    out.of = {"r", "s", "vllm", "h100_sxm", model, "agg", "bf16"};
+    out.layout = layout;
+    out.measured_ttft = Seconds(ttft);
+    out.predicted_ttft = Seconds(0.1);
+    out.measured_tpot = Seconds(tpot);
+    out.predicted_tpot = Seconds(predicted_tpot);
+    return out;
+  };
+  InferenceReport report;
+  report.rows = {row("a", "tp 1", 0.13, 0.02, 0.01), row("a", "tp 2", 0.12, 0.03, 0.01),
+                 row("b", "tp 1", 0.15, 0.01, 0.01)};
+  report.rows.push_back(row("c", "tp 1", 0.2, 0.05, 0.01));
+  report.rows.back().of.backend = "sglang";
+  cross_validate(report);
+  // The host of a's rows is b's row, and of b's the lighter half of a's two: 1/0.12 weighs more than 1/0.13.
+  CHECK(report.rows[0].host->count() == Approx(0.05));
+  CHECK(report.rows[1].host->count() == Approx(0.05));
+  CHECK(report.rows[2].host->count() == Approx(0.02));
+  CHECK(report.rows[2].calibrated_ttft()->count() == Approx(0.12));
+  CHECK(*report.rows[2].calibrated_ttft_ratio() == Approx(0.12 / 0.15));
+  CHECK_FALSE(report.rows[3].host.has_value());
+  // Scales leave out a model's layout alone: measured over predicted of the others is 1 and 3, 1 and 2, 2 and 3, each
+  // weighing its inverse.
+  CHECK(*report.rows[0].tpot_scale == Approx(1));
+  CHECK(*report.rows[1].tpot_scale == Approx(1));
+  CHECK(*report.rows[2].tpot_scale == Approx(2));
+  CHECK(report.rows[2].calibrated_tpot()->count() == Approx(0.02));
+  CHECK_FALSE(report.rows[3].tpot_scale.has_value());
+  // All rows of a backend: 0.02, 0.03 and 0.05, weighing 8.3, 7.7 and 6.7.
+  REQUIRE(report.hosts.size() == 2);
+  CHECK(report.hosts[0].backend == "sglang");
+  CHECK(report.hosts[0].time.count() == Approx(0.1));
+  CHECK(report.hosts[1].rows == 3);
+  CHECK(report.hosts[1].time.count() == Approx(0.03));
+  // A row that nothing is fitted for counts as it is forecast.
+  const InferenceSummaryRow all = summary(report).back();
+  CHECK(all.calibrated_ttft.n == 4);
+  CHECK(all.calibrated_tpot.n == 4);
+  CHECK(all.calibrated_ttft.mean_ape == Approx((0.02 / 0.13 + 0.03 / 0.12 + 0.03 / 0.15 + 0.1 / 0.2) / 4));
+  // Forecasts that are too long have no host that is less than nothing.
+  InferenceReport longer;
+  longer.rows = {row("a", "tp 1", 0.05, 0.02, 0.01), row("b", "tp 1", 0.06, 0.02, 0.01)};
+  cross_validate(longer);
+  CHECK(longer.rows[0].host == Seconds(0));
+}

@@ -27,9 +27,22 @@ struct InferenceDeviation {
   std::optional<Seconds> predicted_ttft;  ///< nothing: no forecast says it
   Seconds predicted_tpot{};
   std::vector<std::string> assumed;
+  std::optional<double> tpot_scale = {};  ///< fitted to other rows; nothing: there are none
+  std::optional<Seconds> host = {};       ///< what it adds to a first token, likewise
 
   std::optional<double> ttft_ratio() const;  ///< predicted over measured
   std::optional<double> tpot_ratio() const;
+  std::optional<Seconds> calibrated_ttft() const;
+  std::optional<Seconds> calibrated_tpot() const;
+  std::optional<double> calibrated_ttft_ratio() const;
+  std::optional<double> calibrated_tpot_ratio() const;
+};
+
+/// What the host adds to a first token, fitted to all rows of a backend.
+struct HostTime {
+  std::string backend;
+  int rows = 0;
+  Seconds time{};
 };
 
 struct UnscoredServer {
@@ -42,9 +55,10 @@ struct InferenceSummaryRow {
   std::string by, name;  ///< "backend", "vllm"; "all", "all"
   int rows = 0, unscored = 0;
   ErrorSummary ttft, tpot;
+  ErrorSummary calibrated_ttft, calibrated_tpot;  ///< rows that nothing could be fitted for are as forecast
 };
 
-/// "tpot.all=30%", "ttft.vllm=50%", "b200_sxm=25%" (both): a limit on a median error.
+/// "tpot.all=30%", "ttft.vllm=50%", "b200_sxm=25%" (both): a limit on a median error, not calibrated.
 struct InferenceBudget {
   std::string figure;  ///< "ttft" or "tpot"; empty: both
   std::string name;    ///< of a summary's row; empty: all
@@ -66,6 +80,7 @@ struct InferenceReport {
   std::size_t not_reached = 0;           ///< rows that there was no time for
   std::vector<InferenceBudgetOutcome> budgets;
   std::vector<std::string> warnings;
+  std::vector<HostTime> hosts = {};  ///< by backend
 };
 
 /// By backend, system, mode, precision, model and source, then all.

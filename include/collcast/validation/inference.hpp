@@ -42,6 +42,10 @@ struct ServedRow {
 /// Or every reason why it is none yet.
 Result<ServedRow> served_row(const InferenceRow&, const ServedModels&, const std::vector<ServerSettings>& = {});
 
+/// Puts into each row what is fitted to others alone, and into the report the hosts of all
+/// (validation/src/inference/calibrate.cpp).
+void cross_validate(InferenceReport&);
+
 /// Every row scored, or listed with the reason why not. The same bytes whatever the number of threads, unless
 /// `goes_on`, which they all ask, ends it: rows that there was no time for are counted.
 InferenceReport validate_inference(const InferenceTables&, const ServedModels&, const TrainingMachines&,

@@ -186,6 +186,7 @@ InferenceReport validate_inference(const InferenceTables& tables, const ServedMo
       used[job.topology] = {job.topology, digest(job.fabric->spec()), false, Seconds(0)};
     out.rows.push_back(deviation(job));
   }
+  cross_validate(out);
   for (const auto& [name, machine] : used) out.machines.push_back(machine);
   for (const ServerSettings& line : tables.servers) out.settings.push_back(line.said);
   return out;

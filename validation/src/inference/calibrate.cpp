@@ -1,0 +1,92 @@
+// Of servers, what is fitted to other rows: the host's part of a first token, and a scale of a token's time.
+//
+// The host's part (tokenizer, HTTP, scheduling) is one time for each backend, fitted to the rows of all other models:
+// it minimises the mean of |(p + t)/m - 1|, so that it is the median of m - p, each row weighing 1/m, and not below 0.
+// A token has one scale for each backend, system and precision, fitted to the cell's rows of other models and layouts:
+// it minimises the mean of |s p/m - 1|, the median of m/p, each row weighing p/m. No row is scored with what it was
+// fitted to.
+#include <algorithm>
+#include <map>
+#include <tuple>
+#include <utility>
+
+#include "collcast/validation/inference.hpp"
+
+namespace collcast {
+
+namespace {
+
+/// A value, and how much it weighs.
+struct Weighed {
+  double value = 0, weight = 0;
+};
+
+/// Half of the weight is of values no larger; nothing of none.
+std::optional<double> weighted_median(std::vector<Weighed> values) {
+  std::stable_sort(values.begin(), values.end(), [](const Weighed& a, const Weighed& b) { return a.value < b.value; });
+  double all = 0, below = 0;
+  for (const Weighed& one : values) all += one.weight;
+  for (const Weighed& one : values) {
+    below += one.weight;
+    if (2 * below >= all) return one.value;
+  }
+  return std::nullopt;
+}
+
+/// Of rows with both times that `counts`.
+template <class Counts>
+std::optional<Seconds> host_of(const std::vector<InferenceDeviation*>& rows, const Counts& counts) {
+  std::vector<Weighed> values;
+  for (const InferenceDeviation* row : rows)
+    if (counts(*row))
+      values.push_back({(*row->measured_ttft - *row->predicted_ttft).count(), 1 / row->measured_ttft->count()});
+  const std::optional<double> median = weighted_median(std::move(values));
+  return median ? std::optional(Seconds(std::max(0.0, *median))) : std::nullopt;
+}
+
+void put_hosts(InferenceReport& report) {
+  std::map<std::string, std::vector<InferenceDeviation*>> backends;
+  for (InferenceDeviation& row : report.rows)
+    if (row.ttft_ratio()) backends[row.of.backend].push_back(&row);
+  for (const auto& [backend, rows] : backends) {
+    const std::optional<Seconds> all = host_of(rows, [](const InferenceDeviation&) { return true; });
+    report.hosts.push_back({backend, static_cast<int>(rows.size()), all.value_or(Seconds{})});
+    std::map<std::string, std::optional<Seconds>> without;
+    for (InferenceDeviation* row : rows) {
+      const auto [known, fresh] = without.try_emplace(row->of.model);
+      if (fresh)
+        known->second = host_of(rows, [&](const InferenceDeviation& other) { return other.of.model != row->of.model; });
+      row->host = known->second;
+    }
+  }
+}
+
+void put_scales(InferenceReport& report) {
+  std::map<std::tuple<std::string, std::string, std::string>, std::vector<InferenceDeviation*>> cells;
+  for (InferenceDeviation& row : report.rows)
+    if (row.tpot_ratio()) cells[{row.of.backend, row.of.system, row.of.precision}].push_back(&row);
+  for (const auto& [cell, rows] : cells) {
+    std::map<std::pair<std::string, std::string>, std::optional<double>> without;
+    for (InferenceDeviation* row : rows) {
+      const std::pair configuration(row->of.model, row->layout);
+      const auto [known, fresh] = without.try_emplace(configuration);
+      if (fresh) {
+        std::vector<Weighed> values;
+        for (const InferenceDeviation* other : rows)
+          if (std::pair(other->of.model, other->layout) != configuration)
+            values.push_back({1 / *other->tpot_ratio(), *other->tpot_ratio()});
+        known->second = weighted_median(std::move(values));
+      }
+      row->tpot_scale = known->second;
+    }
+  }
+}
+
+}  // namespace
+
+void cross_validate(InferenceReport& report) {
+  put_hosts(report);
+  put_scales(report);
+}
+
+}  // namespace collcast
