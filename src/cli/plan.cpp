@@ -193,15 +193,34 @@ Result<PlanResult> search(const Question& q, PlanOptions options, const Session&
   return with_intervals;
 }
 
-/// Nothing where the best were simulated, all that were asked for.
-std::vector<std::string> lacks(const PlanResult& result) {
-  if (!result.unsimulated) return {};
-  return {fmt::format("{} of the best layouts {} not simulated: {}; the closed form alone", result.unsimulated->count,
-                      result.unsimulated->count == 1 ? "was" : "were", result.unsimulated->reason)};
+/// What of the best was not simulated, and which layouts have less of a sharding group or of expert TP than was asked
+/// for.
+std::vector<std::string> lacks(const Question& q, const PlanResult& result) {
+  const StepInputs& base = q.inputs.base;
+  std::vector<std::string> out;
+  if (result.unsimulated)
+    out.push_back(fmt::format("{} of the best layouts {} not simulated: {}; the closed form alone",
+                              result.unsimulated->count, result.unsimulated->count == 1 ? "was" : "were",
+                              result.unsimulated->reason));
+  const auto say = [&](const std::string& asked, const char* of, const char* instead, const auto& has_less) {
+    if (const auto count = std::ranges::count_if(result.ranked, has_less); count > 0)
+      out.push_back(fmt::format("{} does not divide {} of {} of {} layouts that fit: {}", asked, of, count,
+                                result.ranked.size(), instead));
+  };
+  say(fmt::format("layout.dp_shard {}", base.layout.dp_shard), "the DP", "there it is the largest divisor of DP below",
+      [&](const PlannedLayout& p) {
+        return p.choice.zero > 0 && dp_shard_of(p.choice, base.layout) != base.layout.dp_shard;
+      });
+  if (!base.serving)
+    say(fmt::format("layout.etp {}", base.layout.etp), "the ranks of a stage",
+        "there it is the largest divisor of both",
+        [&](const PlannedLayout& p) { return etp_of(p.choice, base) != base.layout.etp; });
+  return out;
 }
 
 PlanVariant variant_of(const std::string& name, const Question& q, const PlanResult& result) {
-  PlanVariant v{name, summary(q.fabric), q.inputs.gpus, result.evaluated, result.feasible, result.partial, {}};
+  PlanVariant v{name, summary(q.fabric), q.inputs.gpus, result.evaluated, result.feasible, result.partial,
+                {},   q.inputs.base};
   if (!result.ranked.empty()) v.best = result.ranked.front();
   return v;
 }
@@ -272,7 +291,8 @@ Diagnostics add_variants(const PlanArgs& args, const Numbers& numbers, const Ses
       report.said.push_back(warning);
     const Result<PlanResult> result = search(*q, numbers.options, session);
     if (!result) return of_variant(name, result.errors());
-    for (const std::string& lack : lacks(*result)) report.notes.push_back(fmt::format("what_if '{}': {}", name, lack));
+    for (const std::string& lack : lacks(*q, *result))
+      report.notes.push_back(fmt::format("what_if '{}': {}", name, lack));
     report.variants.push_back(variant_of(name, *q, *result));
   }
   report.result.partial = report.result.partial || numbers.options.stop();
@@ -314,7 +334,7 @@ Exit run_plan(const PlanArgs& args, const Session& session) {
                     q->notes,
                     std::move(said)};
   report.machine.library = to_string(q->scenario.collectives.library);
-  for (std::string& lack : lacks(report.result)) report.notes.push_back(std::move(lack));
+  for (std::string& lack : lacks(*q, report.result)) report.notes.push_back(std::move(lack));
   if (all)
     if (Diagnostics wrong = add_variants(args, numbers, session, *q, report); !wrong.empty())
       return refuse(session, wrong);

@@ -10,8 +10,20 @@
 
 namespace collcast::planner {
 
-bool Family::has_replicas(const ParallelLayout& base) const {
-  return dp * cp * base.twins() > 1 || (base.etp > 0 && base.etp * ep < tp);
+namespace {
+
+/// Ranks that each expert is split over in a layout of these degrees.
+int expert_tp_of(const StepInputs& base, int tp, int cp, int dp) {
+  LayoutChoice choice{tp, 1, dp};
+  choice.cp = cp;
+  const int etp = etp_of(choice, base);
+  return etp > 0 ? etp : tp;
+}
+
+}  // namespace
+
+bool Family::has_replicas(const StepInputs& base) const {
+  return dp * cp * base.layout.twins() > 1 || expert_tp_of(base, tp, cp, dp) * ep < tp;
 }
 
 std::int64_t Family::layouts() const {
@@ -71,7 +83,7 @@ Family family(const PlanInputs& in, int tp, int pp, int cp, int ep, int dp, std:
   f.micro_batch = all_or(space.micro_batch, samples > 0 ? divisors(samples) : std::vector<int>{1});
   f.sequence_parallel = if_it_matters(tp > 1, all_or(space.sequence_parallel, {false, true}));
   f.recompute = all_or(space.recompute, {Recompute::none, Recompute::selective, Recompute::full});
-  f.zero = if_it_matters(f.has_replicas(in.base.layout), all_or(space.zero, usual_sharding(in.base.options)));
+  f.zero = if_it_matters(f.has_replicas(in.base), all_or(space.zero, usual_sharding(in.base.options)));
   f.vpp = if_it_matters(pp > 1 && !objection, all_or(space.vpp, fitting_chunks(in.base, pp)));
   return f;
 }
@@ -93,7 +105,7 @@ std::vector<Family> families(const PlanInputs& in) {
         std::optional<ObjectionKind> objection;
         if (dp == 0)
           objection = cp > 1 ? ObjectionKind::degrees_with_cp_do_not_divide : ObjectionKind::degrees_do_not_divide;
-        const int stage = tp * cp * dp / std::max(1, in.base.layout.etp > 0 ? in.base.layout.etp : tp);
+        const int stage = tp * cp * dp / expert_tp_of(in.base, tp, cp, dp);
         const std::vector<int> spreads = dp == 0 ? std::vector<int>{1} : all_or(space.ep, usual_ep(in, stage));
         for (const int ep : spreads) all.push_back(family(in, tp, pp, cp, ep, dp, objection));
       }

@@ -23,7 +23,7 @@ struct Family {
   int ep = 1;
 
   /// Of anything, so that a state can be split.
-  bool has_replicas(const ParallelLayout& base) const;
+  bool has_replicas(const StepInputs& base) const;
   std::int64_t layouts() const;
 };
 

@@ -49,7 +49,8 @@ class Smallest {
     const bool serves = in_.base.serving.has_value();
     const std::int64_t samples = std::int64_t{choice.micro_batch} * (serves ? 1 : choice.dp);
     if ((serves ? choice.batch : in_.base.batch.global_batch) % samples != 0) return;
-    step_.layout.schedule = in_.base.layout.schedule;
+    // Each layout anew: what the last has of the sharding group or of expert TP is not what was asked.
+    step_.layout = in_.base.layout;
     put(choice, step_);
     if (!check_step(step_, in_.gpus, {}).empty()) return;
     if (const std::optional<MemoryUse> memory = countable_peak_memory(step_, gpus_per_node_))

@@ -33,17 +33,25 @@ std::string where_it_goes(const Breakdown& breakdown) {
   return out;
 }
 
-std::string layout_text(const LayoutChoice& c) {
+int expert_tp_of(const LayoutChoice& c, const StepInputs& base) {
+  const int etp = etp_of(c, base);
+  return etp > 0 ? etp : c.tp;
+}
+
+std::string layout_text(const LayoutChoice& c, const StepInputs& base) {
   if (c.batch > 0) return server_text(c);
   std::string out = fmt::format("TP {} x PP {}", c.tp, c.pp);
   if (c.cp > 1) out += fmt::format(" x CP {}", c.cp);
   if (c.dp > 0) out += fmt::format(" x DP {}", c.dp);  // none where tp x pp does not divide the GPUs
   if (c.ep > 1) out += fmt::format(", EP {}", c.ep);
+  if (const int etp = expert_tp_of(c, base); etp != c.tp) out += fmt::format(", expert TP {}", etp);
   out += fmt::format(", micro-batch {}", c.micro_batch);
   if (c.vpp > 1) out += fmt::format(", VPP {}", c.vpp);
   if (c.sequence_parallel) out += ", sequence parallel";
   if (c.recompute != Recompute::none) out += fmt::format(", recompute {}", to_string(c.recompute));
   if (c.zero > 0) out += fmt::format(", ZeRO-{}", c.zero);
+  if (const int shard = dp_shard_of(c, base.layout); c.zero > 0 && shard > 0 && shard < c.dp)
+    out += fmt::format(" in shards of {} replicas", shard);
   return out;
 }
 
@@ -74,6 +82,7 @@ const std::vector<Column> layout_columns{{"#", "", Align::right},        {"TP", 
 /// Chunks and context parallelism are told where any layout has them, after the stages; expert parallelism after DP.
 constexpr std::ptrdiff_t chunks_column = 3;
 constexpr std::ptrdiff_t experts_column = 4;
+constexpr std::ptrdiff_t sharding_column = 7;
 /// What a layout takes on the machine as described, after what it takes.
 constexpr std::ptrdiff_t described_column = 9;
 bool has_described_ranks(const PlanReport& report) { return !report.inputs.machine.as_described(); }
@@ -94,6 +103,9 @@ bool has_ep(const PlanReport& report) {
 bool has_cp(const PlanReport& report) {
   return std::ranges::any_of(report.result.ranked, [](const PlannedLayout& p) { return p.choice.cp > 1; });
 }
+/// What was asked for of expert TP and of the sharding group is told where it was.
+bool has_expert_tp(const PlanReport& report) { return report.inputs.base.layout.etp > 0; }
+bool has_shards(const PlanReport& report) { return report.inputs.base.layout.dp_shard > 0; }
 bool has_chunks(const PlanReport& report) {
   return std::ranges::any_of(report.result.ranked, [](const PlannedLayout& p) { return p.choice.vpp > 1; });
 }
@@ -104,6 +116,8 @@ std::vector<Column> columns(const PlanReport& report) {
   if (has_ranked_intervals(report)) out.insert(out.begin() + described_column, {"8 of 10", "", Align::left});
   if (has_described_ranks(report))
     out.insert(out.begin() + described_column, {{"without", "", Align::right}, {"more", "", Align::right}});
+  if (has_shards(report)) out.insert(out.begin() + sharding_column + 1, {"shard", "", Align::right});
+  if (has_expert_tp(report)) out.insert(out.begin() + experts_column, {"expert TP", "", Align::right});
   if (has_ep(report)) out.insert(out.begin() + experts_column, {"EP", "", Align::right});
   if (has_cp(report)) out.insert(out.begin() + chunks_column, {"CP", "", Align::right});
   if (has_chunks(report)) out.insert(out.begin() + chunks_column, {"VPP", "", Align::right});
@@ -132,6 +146,11 @@ std::vector<std::string> layout_row(const PlanReport& report, std::string number
   if (p.described)
     out.insert(out.begin() + described_column,
                {format_seconds(p.described->step()), difference(p.step().count(), p.described->step().count())});
+  if (has_shards(report))
+    out.insert(out.begin() + sharding_column + 1,
+               c.zero > 0 ? fmt::format("{}", dp_shard_of(c, report.inputs.base.layout)) : std::string());
+  if (has_expert_tp(report))
+    out.insert(out.begin() + experts_column, fmt::format("{}", expert_tp_of(c, report.inputs.base)));
   if (has_ep(report)) out.insert(out.begin() + experts_column, fmt::format("{}", c.ep));
   if (has_cp(report)) out.insert(out.begin() + chunks_column, fmt::format("{}", c.cp));
   if (has_chunks(report)) out.insert(out.begin() + chunks_column, fmt::format("{}", c.vpp));
@@ -144,7 +163,8 @@ std::string rank_of(const PlanResult& r, const PlannedLayout& p) {
 }
 
 /// Which layout would be the best without the faults, of the simulated if there are any.
-std::string best_as_described(const PlanResult& r, const MachineState& machine) {
+std::string best_as_described(const PlanReport& report) {
+  const PlanResult& r = report.result;
   const bool simulated = r.ranked.front().simulate.has_value();
   std::size_t best = 0;
   for (std::size_t i = 1; i < r.ranked.size(); ++i)
@@ -152,10 +172,10 @@ std::string best_as_described(const PlanResult& r, const MachineState& machine) 
         r.ranked[i].described->step() < r.ranked[best].described->step())
       best = i;
   const char* of = simulated ? " of those simulated" : "";
-  const std::string cause = cause_text(machine);
+  const std::string cause = cause_text(report.inputs.machine);
   if (best == 0) return fmt::format("The best{} is the best without {}, too.", of, cause);
   return fmt::format("Without {} the best{} would be number {}, {}.", cause, of, best + 1,
-                     layout_text(r.ranked[best].choice));
+                     layout_text(r.ranked[best].choice, report.inputs.base));
 }
 
 /// What the ranking is by, where the machine is not as described.
@@ -199,7 +219,7 @@ void add_ranking(Page& out, const PlanReport& report) {
   }
   out.blocks.push_back(std::move(ranked));
   if (has_described_ranks(report)) {
-    out.blocks.push_back(Paragraph{best_as_described(r, report.inputs.machine), Paragraph::Tone::plain});
+    out.blocks.push_back(Paragraph{best_as_described(report), Paragraph::Tone::plain});
     out.blocks.push_back(Paragraph{ranked_by(report.inputs.machine), Paragraph::Tone::note});
   }
   if (has_ranked_intervals(report))
@@ -220,7 +240,7 @@ void add_ranking(Page& out, const PlanReport& report) {
 }
 
 /// "on 32 GPUs (TP 8 x PP 4 x DP 1, 61.2 GiB)"; of more nodes than there are how to ask for them.
-std::string near_miss_text(const NearMiss& miss) {
+std::string near_miss_text(const NearMiss& miss, const StepInputs& base) {
   std::string change;
   switch (miss.kind) {
     case NearMissKind::all_values:
@@ -241,7 +261,7 @@ std::string near_miss_text(const NearMiss& miss) {
       if (miss.more_nodes) change += fmt::format(" with --gpus {} --nodes {}", miss.gpus, miss.nodes);
       break;
   }
-  return fmt::format("{} ({}, {}{} GiB)", change, layout_text(miss.choice), miss.at_most ? "at most " : "",
+  return fmt::format("{} ({}, {}{} GiB)", change, layout_text(miss.choice, base), miss.at_most ? "at most " : "",
                      gibibytes(miss.memory.peak()));
 }
 
@@ -277,14 +297,14 @@ std::string place_of(const WhyLayout& asked, const WhyLayout& best, const Servin
 }
 
 /// Which place the layout has, and which one it stands beside.
-std::string standing(const Why& why, const ServingObjective& objective) {
+std::string standing(const Why& why, const PlanInputs& in) {
   if (!why.of_best())
-    return fmt::format("It is {}; the best {}is {}.", place_of(why.asked, why.best, objective),
+    return fmt::format("It is {}; the best {}is {}.", place_of(why.asked, why.best, in.objective),
                        why.asked.rank > 0 || !why.asked.objections.empty() ? "" : "of those ",
-                       layout_text(why.best.choice));
+                       layout_text(why.best.choice, in.base));
   if (!why.runner_up) return "It is the best: no other layout fits.";
   return fmt::format("It is the best; the runner-up, number {}, is {}.", why.runner_up->rank,
-                     layout_text(why.runner_up->choice));
+                     layout_text(why.runner_up->choice, in.base));
 }
 
 /// Whether a part of memory is of such layouts, which serve or train.
@@ -297,9 +317,9 @@ bool is_shown(const MemoryPart& part, const MemoryUse& own, const MemoryUse& bes
   return true;
 }
 
-void add_why(Page& out, const Why& why, const ServingObjective& objective) {
-  out.blocks.push_back(Heading{(why.of_best() ? "why " : "why not ") + layout_text(why.asked.choice)});
-  out.blocks.push_back(Paragraph{standing(why, objective), Paragraph::Tone::plain});
+void add_why(Page& out, const Why& why, const PlanInputs& in) {
+  out.blocks.push_back(Heading{(why.of_best() ? "why " : "why not ") + layout_text(why.asked.choice, in.base)});
+  out.blocks.push_back(Paragraph{standing(why, in), Paragraph::Tone::plain});
   if (why.beside_best() == nullptr) return;
   const WhyLayout& beside = *why.beside_best();
   const char* name = why.of_best() ? "runner-up" : "this layout";
@@ -370,7 +390,7 @@ void add_variants(Page& out, const PlanReport& report) {
     if (v.best) {
       const bool compared = base && !v.name.empty();
       row.insert(row.end(),
-                 {layout_text(v.best->choice), format_seconds(v.best->step()),
+                 {layout_text(v.best->choice, v.base), format_seconds(v.best->step()),
                   figure_text(v.best->rates.tokens_per_s_per_gpu), fmt::format("{:.1f}%", 100 * v.best->rates.mfu),
                   compared ? difference(v.best->step().count(), base->step().count()) : ""});
     } else {
@@ -407,11 +427,11 @@ std::string nothing_fits_text(const PlanReport& report) {
     const MemoryUse& m = r.smallest->memory;
     const MemoryPart& breaks = breaking_part(m);
     out += fmt::format("; the smallest, {}, needs {}{} GiB of {}; what breaks the limit: {} ({} GiB)",
-                       layout_text(r.smallest->choice), r.smallest->at_most ? "at most " : "", gibibytes(m.peak()),
-                       gibibytes(m.capacity), breaks.name, gibibytes(m.*breaks.size));
+                       layout_text(r.smallest->choice, report.inputs.base), r.smallest->at_most ? "at most " : "",
+                       gibibytes(m.peak()), gibibytes(m.capacity), breaks.name, gibibytes(m.*breaks.size));
   }
   std::vector<std::string> changes;
-  for (const NearMiss& miss : r.near_misses) changes.push_back(near_miss_text(miss));
+  for (const NearMiss& miss : r.near_misses) changes.push_back(near_miss_text(miss, report.inputs.base));
   if (!changes.empty()) out += fmt::format("; one would fit {}", fmt::join(changes, ", or "));
   return out;
 }
@@ -453,7 +473,7 @@ Page page(const PlanReport& report) {
     out.blocks.push_back(Paragraph{std::move(*text), Paragraph::Tone::warning});
   add_rejected(out, r);
   if (!report.variants.empty()) add_variants(out, report);
-  if (report.why) add_why(out, *report.why, report.inputs.objective);
+  if (report.why) add_why(out, *report.why, report.inputs);
   return out;
 }
 

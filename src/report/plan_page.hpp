@@ -26,7 +26,10 @@ inline constexpr std::array breakdown_parts{BreakdownPart{"compute", &Breakdown:
 std::string gibibytes(Bytes);
 /// "compute 74%, TP 22%, bubble 4%": what is at least a hundredth, largest first.
 std::string where_it_goes(const Breakdown&);
-std::string layout_text(const LayoutChoice&);
+/// Of a choice in the place of the layout of `base`.
+std::string layout_text(const LayoutChoice&, const StepInputs& base);
+/// Ranks that each expert is split over.
+int expert_tp_of(const LayoutChoice&, const StepInputs& base);
 /// "+3.1%", "<0.1%"; empty: none, or nothing to compare with.
 std::string difference(double own, double best);
 /// "+1.2 ms"; "+0 s" of what rounding alone tells apart.

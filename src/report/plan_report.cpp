@@ -27,13 +27,16 @@ Json layout_json(const LayoutChoice& c, const ParallelLayout& base) {
           {"schedule", to_string(schedule_of(c, base.schedule))}};
 }
 
-/// The same, and what only a server has: recompute, zero, vpp, cp and schedule say nothing of it.
-Json layout_json(const LayoutChoice& c, const PlanInputs& in) {
-  Json out = layout_json(c, in.base.layout);
-  if (!in.base.serving) return out;
-  out["batch"] = c.batch;
-  out["microbatches"] = c.batch / c.micro_batch;
-  if (in.base.model.experts.count > 0) out["etp"] = c.etp > 0 ? c.etp : c.tp;
+/// The same, what only a server has (recompute, zero, vpp, cp and schedule say nothing of it), and what a layout has of
+/// the expert TP and the sharding group that were asked for.
+Json layout_json(const LayoutChoice& c, const StepInputs& base) {
+  Json out = layout_json(c, base.layout);
+  if (base.serving) {
+    out["batch"] = c.batch;
+    out["microbatches"] = c.batch / c.micro_batch;
+  }
+  if (base.model.experts.count > 0) out["etp"] = expert_tp_of(c, base);
+  if (base.layout.dp_shard > 0) out["dp_shard"] = dp_shard_of(c, base.layout);
   return out;
 }
 
@@ -48,8 +51,8 @@ void add_server(Json& out, const PlannedServer& s) {
   if (s.load) out["load"] = load_times_json(*s.load);
 }
 
-Json planned_json(const PlannedLayout& p, const PlanInputs& in) {
-  Json out = layout_json(p.choice, in);
+Json planned_json(const PlannedLayout& p, const StepInputs& base) {
+  Json out = layout_json(p.choice, base);
   out["step_s"] = p.step().count();
   out["method"] = p.simulate ? "simulate" : "estimate";
   out["estimate_s"] = p.estimate.count();
@@ -76,15 +79,15 @@ Json ranked_json(const PlanReport& report) {
   const std::size_t count = std::min(report.rows.value_or(report.result.ranked.size()), report.result.ranked.size());
   for (std::size_t i = 0; i < count; ++i) {
     Json row{{"rank", i + 1}};
-    row.update(planned_json(report.result.ranked[i], report.inputs));
+    row.update(planned_json(report.result.ranked[i], report.inputs.base));
     out.push_back(std::move(row));
   }
   return out;
 }
 
-Json why_json(const WhyLayout& w, const PlanInputs& in) {
+Json why_json(const WhyLayout& w, const StepInputs& base) {
   Json out{{"rank", w.rank > 0 ? Json(w.rank) : Json()}};
-  out.update(layout_json(w.choice, in));
+  out.update(layout_json(w.choice, base));
   out["objections"] = w.objections;
   out["method"] = "estimate";
   out["estimate_s"] = number(w.step);
@@ -96,7 +99,7 @@ Json why_json(const WhyLayout& w, const PlanInputs& in) {
   return out;
 }
 
-Json variant_json(const PlanVariant& v, const PlanInputs& in) {
+Json variant_json(const PlanVariant& v) {
   Json out;
   out["what_if"] = v.name.empty() ? Json() : Json(v.name);
   out["machine"] = machine(v.machine);
@@ -104,7 +107,7 @@ Json variant_json(const PlanVariant& v, const PlanInputs& in) {
   out["partial"] = v.partial;
   out["evaluated"] = v.evaluated;
   out["feasible"] = v.feasible;
-  out["best"] = v.best ? planned_json(*v.best, in) : Json();
+  out["best"] = v.best ? planned_json(*v.best, v.base) : Json();
   return out;
 }
 
@@ -192,7 +195,7 @@ Json document_json(const PlanReport& report) {
   out["feasible"] = r.feasible;
   out["ranked"] = ranked_json(report);
   out["pareto"] = Json::array();
-  for (const PlannedLayout& p : r.pareto) out["pareto"].push_back(planned_json(p, report.inputs));
+  for (const PlannedLayout& p : r.pareto) out["pareto"].push_back(planned_json(p, in));
   out["rejected"] = Json::array();
   for (const Rejection& rejection : r.rejected) {
     Json one{{"reason", rejection.reason}, {"count", rejection.count}};
@@ -204,13 +207,13 @@ Json document_json(const PlanReport& report) {
   }
   out["smallest_rejected"] = Json();
   if (r.smallest) {
-    out["smallest_rejected"] = layout_json(r.smallest->choice, report.inputs);
+    out["smallest_rejected"] = layout_json(r.smallest->choice, in);
     out["smallest_rejected"]["memory"] = memory_json(r.smallest->memory);
     out["smallest_rejected"]["peak_is_bound"] = r.smallest->at_most;
   }
   out["would_fit"] = Json::array();
   for (const NearMiss& miss : r.near_misses) {
-    Json one = layout_json(miss.choice, report.inputs);
+    Json one = layout_json(miss.choice, in);
     one["change"] = to_string(miss.kind);
     one["gpus"] = miss.gpus;
     one["nodes"] = miss.nodes;
@@ -223,19 +226,19 @@ Json document_json(const PlanReport& report) {
     out["limits"] = limits_json(report.inputs.limits);
     out["nearest_to_limits"] = Json();
     if (r.nearest) {
-      out["nearest_to_limits"] = planned_json(r.nearest->layout, report.inputs);
+      out["nearest_to_limits"] = planned_json(r.nearest->layout, in);
       out["nearest_to_limits"]["excess"] = r.nearest->excess;
     }
   }
   if (report.why) {
-    out["why"]["asked"] = why_json(report.why->asked, report.inputs);
-    out["why"]["best"] = why_json(report.why->best, report.inputs);
-    out["why"]["runner_up"] = report.why->runner_up ? why_json(*report.why->runner_up, report.inputs) : Json();
+    out["why"]["asked"] = why_json(report.why->asked, in);
+    out["why"]["best"] = why_json(report.why->best, in);
+    out["why"]["runner_up"] = report.why->runner_up ? why_json(*report.why->runner_up, in) : Json();
     out["why"]["differences"] = report.why->sentences;
   }
   if (!report.variants.empty()) {
     out["variants"] = Json::array();
-    for (const PlanVariant& v : report.variants) out["variants"].push_back(variant_json(v, report.inputs));
+    for (const PlanVariant& v : report.variants) out["variants"].push_back(variant_json(v));
   }
   out["inputs"] = inputs_json(report);
   return out;
@@ -257,6 +260,11 @@ bool has_load(const PlanReport& report) {
          });
 }
 
+bool has_dp_shard(const PlanReport& report) {
+  const auto asks = [](const PlanVariant& v) { return v.best && v.base.layout.dp_shard > 0; };
+  return report.inputs.base.layout.dp_shard > 0 || std::ranges::any_of(report.variants, asks);
+}
+
 /// Every column of the table, without a value.
 Json blank_row(const PlanReport& report) {
   Json row{{"part", nullptr},  {"what_if", nullptr}, {"topology", nullptr},
@@ -270,7 +278,8 @@ Json blank_row(const PlanReport& report) {
     if (blank.interval) blank.server->ttft_interval = blank.server->tpot_interval = TimeRange{};
     blank.memory.kv_cache = Bytes(1);
   }
-  flatten(planned_json(blank, report.inputs), "", row);
+  flatten(planned_json(blank, report.inputs.base), "", row);
+  if (has_dp_shard(report)) row["dp_shard"] = nullptr;
   row["objections"] = nullptr;
   row["partial"] = nullptr;
   for (Json& cell : row) cell = nullptr;
@@ -302,14 +311,14 @@ Json csv_table(const PlanReport& report) {
     Json values = Json::object();
     if (v.best) {
       values["rank"] = 1;
-      values.update(planned_json(*v.best, report.inputs));
+      values.update(planned_json(*v.best, v.base));
     } else {
       values["objections"] = none_fits_text(!v.partial, v.evaluated);
     }
     rows.push_back(csv_row(report, "variant", v.name, v.gpus, v.machine, v.partial, values));
   }
   const auto add_why = [&](std::string_view part, const WhyLayout& w) {
-    Json values = why_json(w, report.inputs);
+    Json values = why_json(w, report.inputs.base);
     values["objections"] = w.objections.empty() ? Json() : Json(fmt::format("{}", fmt::join(w.objections, "; ")));
     values["step_s"] = values["estimate_s"];
     for (const char* whole : {"breakdown", "memory"})

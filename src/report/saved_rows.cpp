@@ -276,15 +276,17 @@ std::string layout_name(const SavedValue& row) {
   const std::string chunks = row.has("vpp") && part("vpp") != "1" ? ", VPP " + part("vpp") : "";
   const std::string context = row.has("cp") && part("cp") != "1" ? " x CP " + part("cp") : "";
   const std::string experts = row.has("ep") && part("ep") != "1" ? ", EP " + part("ep") : "";
+  const std::string split = row.has("etp") && part("etp") != part("tp") ? ", expert TP " + part("etp") : "";
   // Of a server: nothing is trained.
   if (row.has("batch")) {
-    const std::string split = row.has("etp") && part("etp") != part("tp") ? ", expert TP " + part("etp") : "";
     return fmt::format("TP {} x PP {} x DP {}{}{}, batch {}, micro-batch {}{}", part("tp"), part("pp"), part("dp"),
                        experts, split, part("batch"), part("microbatch"), sequence);
   }
-  return fmt::format("TP {} x PP {}{} x DP {}{}, micro-batch {}{}{}, recompute {}, ZeRO {}", part("tp"), part("pp"),
-                     context, part("dp"), experts, part("microbatch"), chunks, sequence, part("recompute"),
-                     part("zero"));
+  const bool splits = row.has("dp_shard") && part("zero") != "0" && part("dp_shard") != part("dp");
+  const std::string shards = splits ? " in shards of " + part("dp_shard") : "";
+  return fmt::format("TP {} x PP {}{} x DP {}{}{}, micro-batch {}{}{}, recompute {}, ZeRO {}{}", part("tp"), part("pp"),
+                     context, part("dp"), experts, split, part("microbatch"), chunks, sequence, part("recompute"),
+                     part("zero"), shards);
 }
 
 SavedRow layout_row(const SavedValue& from, std::string name) {

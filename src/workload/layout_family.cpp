@@ -492,11 +492,24 @@ void put_server(const LayoutChoice& choice, StepInputs& in) {
   if (choice.batch > 0) s.batch = choice.batch;
   s.micro_batches = s.batch / choice.micro_batch;
   s.cut_by_stages = false;
-  in.layout.etp = choice.etp;
   in.batch.global_batch = s.batch * std::max(choice.dp, 1);
 }
 
 }  // namespace
+
+int dp_shard_of(const LayoutChoice& choice, const ParallelLayout& base) {
+  if (base.dp_shard <= 0) return base.dp_shard;
+  const int dp = std::max(choice.dp, 1);
+  int shard = std::min(base.dp_shard, dp);
+  while (dp % shard != 0) --shard;
+  return shard;
+}
+
+int etp_of(const LayoutChoice& choice, const StepInputs& base) {
+  if (base.serving) return choice.etp;
+  if (base.layout.etp <= 0) return base.layout.etp;
+  return std::gcd(base.layout.etp, choice.tp * choice.cp * std::max(choice.dp, 1));
+}
 
 void put(const LayoutChoice& choice, StepInputs& in) {
   in.layout.tp = choice.tp;
@@ -504,10 +517,8 @@ void put(const LayoutChoice& choice, StepInputs& in) {
   in.layout.dp = choice.dp;
   in.layout.cp = choice.cp;
   in.layout.ep = choice.ep;
-  // As far as the ranks of a stage go; 0 stays 0.
-  if (in.layout.etp > 0) in.layout.etp = std::gcd(in.layout.etp, choice.tp * choice.cp * std::max(choice.dp, 1));
-  // A part of the replicas that were asked for; 0 stays 0.
-  if (in.layout.dp_shard > 0) in.layout.dp_shard = std::gcd(in.layout.dp_shard, std::max(choice.dp, 1));
+  in.layout.etp = etp_of(choice, in);
+  in.layout.dp_shard = dp_shard_of(choice, in.layout);
   in.layout.vpp = choice.vpp;
   in.layout.schedule = schedule_of(choice, in.layout.schedule);
   in.layout.sequence_parallel = choice.sequence_parallel;

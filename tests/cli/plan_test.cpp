@@ -318,6 +318,94 @@ TEST_CASE("--method of one kind and --simulate of another are refused where they
   CHECK_THAT(plan_of("llama3-70b-64xh100 --method simulat").err, Contains("did you mean 'simulate'?"));
 }
 
+namespace {
+
+/// `collcast step` of a row of a plan, by what the row says of itself.
+Json step_of_row(const std::string& scenario, const Json& row) {
+  std::string words = "step " + scenario + " --format json --method " + row.at("method").get<std::string>();
+  const auto set = [&](const std::string& path, const Json& value) {
+    words += " --set " + path + "=" + (value.is_string() ? value.get<std::string>() : value.dump());
+  };
+  for (const char* key : {"tp", "pp", "dp", "cp", "ep", "vpp", "sequence_parallel", "schedule", "etp", "dp_shard"})
+    if (row.contains(key)) set(std::string("layout.") + key, row.at(key));
+  set("batch.micro_batch", row.at("microbatch"));
+  for (const char* key : {"recompute", "zero"}) set(std::string("training.") + key, row.at(key));
+  const Called called = call(words);
+  INFO(words << "\n" << called.err);
+  REQUIRE(called.exit == 0);
+  return Json::parse(called.out);
+}
+
+}  // namespace
+
+TEST_CASE("what `step` says of a row of the plan, by the row's own values, is what the plan says of it") {
+  struct Case {
+    std::string scenario, search;
+    int dp_shard, etp;  // as asked for
+  };
+  int less_shards = 0, less_etp = 0, rows = 0;
+  for (const Case& c :
+       {Case{"llama3-8b-fsdp-64xh100 --nodes 3 --set batch.global_batch=96 --set layout.dp_shard=7",
+             "--tp 1,2 --pp 1,2 --zero 0,2,3 --micro-batch 1 --simulate 2", 7, 0},
+        Case{"llama3-8b-fsdp-64xh100 --nodes 3 --set batch.global_batch=96 --set layout.dp_shard=16",
+             "--tp 1,2 --pp 1 --zero 3 --micro-batch 1 --simulate 1", 16, 0},
+        Case{"mixtral-8x7b-64xh100 --nodes 2 --set layout.order=tp-cp-ep-dp-pp --set layout.etp=16 --set layout.ep=1",
+             "--zero 0,1 --pp 1,2,4 --vpp 1 --micro-batch 1 --recompute full --simulate 1", 0, 16}}) {
+    INFO(c.scenario);
+    const Json plan = document_of("plan " + c.scenario + " " + c.search);
+    REQUIRE(plan.at("feasible") > 0);
+    for (const Json& row : plan.at("ranked")) {
+      ++rows;
+      CHECK(row.contains("dp_shard") == (c.dp_shard > 0));
+      CHECK(row.contains("etp") == (c.etp > 0));
+      if (c.dp_shard > 0 && row.at("zero") > 0 && row.at("dp_shard") != c.dp_shard) ++less_shards;
+      if (c.etp > 0 && row.at("etp") != c.etp) ++less_etp;
+      const Json step = step_of_row(c.scenario, row);
+      CHECK(step.at("step_s").get<double>() == Approx(row.at("step_s").get<double>()).epsilon(1e-12));
+      CHECK(step.at("memory").at("peak_bytes") == row.at("peak_bytes"));
+    }
+  }
+  CHECK(rows > 30);
+  CHECK(less_shards > 10);
+  CHECK(less_etp > 3);
+}
+
+TEST_CASE("a sharding group or an expert TP that no layout can have is named with what the layouts have instead") {
+  const std::string sharded =
+      "llama3-8b-fsdp-64xh100 --nodes 3 --set batch.global_batch=96 --set layout.dp_shard=7 --simulate 0 --tp 1,2 --pp "
+      "1 "
+      "--zero 0,3 --micro-batch 1 --recompute full --sequence-parallel false ";
+  const Called page = plan_of(sharded + "--why 1");
+  CHECK_THAT(page.out, Contains("ZeRO  shard") && Contains("in shards of 6 replicas") &&
+                           Contains("note: layout.dp_shard 7 does not divide the DP of 2 of 2 layouts that fit: there "
+                                    "it is the largest divisor of DP below"));
+  for (const auto& row : csv_of(sharded)) CHECK(row.at("dp_shard") == "6");
+  // What every layout can have is said by its column alone.
+  CHECK_THAT(plan_of(sharded + "--set layout.dp_shard=6").out, Contains("ZeRO  shard") && !Contains("does not divide"));
+  CHECK_THAT(plan_of("llama3-8b-fsdp-64xh100 --simulate 0").out, !Contains("  shard"));
+  const std::string split =
+      "mixtral-8x7b-64xh100 --nodes 2 --set layout.order=tp-cp-ep-dp-pp --set layout.ep=1 --simulate 0 --pp 4 "
+      "--recompute full --vpp 1 --micro-batch 1 ";
+  CHECK_THAT(plan_of(split + "--set layout.etp=16").out,
+             Contains("expert TP") && Contains("layout.etp 16 does not divide the ranks of a stage of "));
+  CHECK_THAT(plan_of(split + "--set layout.etp=2").out,
+             Contains("expert TP") && !Contains("does not divide the ranks"));
+  // A variant is a layout of its own scenario, not of the base's.
+  const Json variants =
+      document_of("plan gpt3-interleaved-64xa100 --tp 8 --pp 8 --micro-batch 1 --simulate 0 --what-if all")
+          .at("variants");
+  for (const Json& v : variants)
+    if (!v.at("best").is_null()) {
+      INFO(v.at("what_if"));
+      CHECK(v.at("best").at("schedule") ==
+            document_of("plan gpt3-interleaved-64xa100 --tp 8 --pp 8 --micro-batch 1 --simulate 0" +
+                        (v.at("what_if").is_null() ? "" : " --what-if " + v.at("what_if").get<std::string>()))
+                .at("ranked")
+                .at(0)
+                .at("schedule"));
+    }
+}
+
 TEST_CASE("--why asks for one layout: none, or a degree given twice, is a slip") {
   const Called twice = call("plan llama3-8b-8xh100 --why tp=4,tp=8");
   CHECK(twice.exit == 2);

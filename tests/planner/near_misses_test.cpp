@@ -81,6 +81,28 @@ TEST_CASE("a plan that some layout fits has no near miss; where degrees are at f
   CHECK(p.near_misses[0].kind == NearMissKind::all_values);
 }
 
+TEST_CASE("a near miss has as large a sharding group as was asked for, whatever the layouts before it could have") {
+  int seen = 0;
+  for (const double gigabytes : {3.2, 3.4, 3.6, 3.8, 4.0, 4.4, 4.8, 5.0}) {
+    PlanInputs in = small(static_cast<std::int64_t>(gigabytes * 1e9));
+    in.base.layout.dp_shard = 8;
+    in.space.tp = {1, 2};
+    in.space.pp = {1, 16};  // of one replica with TP 1, and no layout
+    in.space.recompute = {Recompute::full};
+    in.space.zero = {0};
+    const PlanResult p = planned_by_form(in);
+    const auto miss = std::ranges::find(p.near_misses, NearMissKind::zero, &NearMiss::kind);
+    if (miss == p.near_misses.end()) continue;
+    ++seen;
+    const PlanResult then = planned_by_form(changed(in, NearMissKind::zero, &*miss));
+    REQUIRE(then.feasible > 0);
+    const auto least = std::ranges::min_element(then.ranked, {}, [](const auto& l) { return l.memory.peak(); });
+    CHECK(least->memory.peak() == miss->memory.peak());
+    CHECK(least->choice.dp == 8);
+  }
+  CHECK(seen > 3);
+}
+
 TEST_CASE("where no degrees divide the nearest numbers of GPUs are offered: of a node any, else whole nodes") {
   int below = 0, above = 0;
   for (int gpus = 1; gpus <= 40; ++gpus) {

@@ -104,6 +104,22 @@ TEST_CASE("gradients and weights are split where the scenario does so or is aske
   CHECK(planner::objections(in, {1, 2, 8, 1, false, Recompute::none, 3}, 8).empty());
 }
 
+TEST_CASE("a sharding group of a layout is the largest divisor of its replicas that is not above what was asked for") {
+  for (int asked = 0; asked <= 40; ++asked)
+    for (int dp = 0; dp <= 40; ++dp) {
+      ParallelLayout base;
+      base.dp_shard = asked;
+      const int shard = dp_shard_of({1, 1, dp}, base);
+      int largest = 0;
+      for (int d = 1; d <= asked; ++d)
+        if (std::max(dp, 1) % d == 0) largest = d;
+      CHECK(shard == largest);
+      // Once more it is the same.
+      base.dp_shard = shard;
+      CHECK(dp_shard_of({1, 1, dp}, base) == shard);
+    }
+}
+
 TEST_CASE("stages of ZeRO that are asked for are looked at without an optimizer, too") {
   const Fabric fabric = cluster(2);
   PlanInputs in = small();

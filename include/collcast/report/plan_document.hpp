@@ -18,6 +18,7 @@ struct PlanVariant {
   std::int64_t evaluated = 0, feasible = 0;
   bool partial = false;
   std::optional<PlannedLayout> best;
+  StepInputs base;  ///< of which `best` is a choice
 };
 
 struct PlanReport {

@@ -33,6 +33,12 @@ struct LayoutChoice {
   friend auto operator<=>(const LayoutChoice&, const LayoutChoice&) = default;
 };
 void put(const LayoutChoice&, StepInputs&);
+/// Of a choice in the place of a layout that asks for a sharding group of `base.dp_shard` replicas: as many, or the
+/// largest divisor of dp below; 0 stays 0.
+int dp_shard_of(const LayoutChoice&, const ParallelLayout& base);
+/// The same of ranks that each expert is split over: the largest that divides `base.etp`, and so an expert's width, and
+/// the ranks of a stage. Servers: the choice's own.
+int etp_of(const LayoutChoice&, const StepInputs& base);
 /// Of a choice in the place of a layout with the schedule `base`. GPipe has no chunks and stays what it is,
 /// as zero bubble does without them.
 PipelineSchedule schedule_of(const LayoutChoice&, PipelineSchedule base);
