@@ -50,7 +50,7 @@ after(async () => {
 });
 
 // A page with everything that went wrong in it, and all that it asked for.
-async function open(options = {}) {
+async function open(options = {}, of = file) {
   const context = await browser.newContext({ viewport: { width: 1200, height: 900 }, ...options });
   const page = await context.newPage();
   const wrong = [];
@@ -59,7 +59,7 @@ async function open(options = {}) {
   page.on('pageerror', (error) => wrong.push(String(error)));
   page.on('dialog', (dialog) => { wrong.push(`dialog: ${dialog.message()}`); dialog.dismiss(); });
   page.on('request', (request) => requests.push(request.url()));
-  await page.goto(pathToFileURL(file).href);
+  await page.goto(pathToFileURL(of).href);
   await page.waitForFunction(() => document.querySelectorAll('figure svg').length === document.querySelectorAll('figure').length);
   return { page, wrong, requests, close: () => context.close() };
 }
@@ -174,6 +174,43 @@ test('a curve is one algorithm with one protocol, in one colour by closed form a
   }
   assert.deepEqual(wrong, []);
   await close();
+});
+
+test('a bar of memory is all of the peak, and its legend names what there is', async () => {
+  const step = (name, ...words) => {
+    collcast('step', ...words, '--method', 'estimate', '--output', name);
+    return JSON.parse(readFileSync(path.join(folder, name), 'utf8')).memory;
+  };
+  // A server, a training step, and one that has copies of its gradients.
+  const memory = [step('server.json', 'llama3-70b-inference-8xh100'), step('training.json', 'llama3-8b-8xh100'),
+    step('copies.json', 'gpt-1b-gradients-16xa100', '--what-if', 'powersgd')];
+  assert.ok(memory[0].kv_cache_bytes > 0.02 * memory[0].peak_bytes && memory[2].gradient_copies_bytes > 0.02 * memory[2].peak_bytes);
+  for (const [name, rows] of [['server.json', [0]], ['training.json', [1]], ['server.json training.json copies.json', [0, 1, 2]]]) {
+    const of = path.join(folder, 'memory.html');
+    collcast('report', ...name.split(' '), '--output', of);
+    const { page, wrong, close } = await open({}, of);
+    const svg = page.locator('figure[data-chart="memory"] svg');
+    // Parts are 22 pixels high; the mark of the capacity is three wide and 26 high.
+    const shapes = await svg.evaluate((drawn) => [...drawn.querySelectorAll('path')].filter((shape) => shape.getAttribute('fill') !== 'none')
+      .map((shape) => { const box = shape.getBoundingClientRect(); return { left: box.left, right: box.right, height: box.height, middle: box.top + box.height / 2 }; }));
+    const ends = shapes.filter((shape) => Math.abs(shape.height - 26) < 1).sort((a, b) => a.middle - b.middle);
+    assert.equal(ends.length, rows.length, name);
+    const words = await svg.locator('text').allTextContents();
+    for (const [place, row] of rows.entries()) {
+      const parts = shapes.filter((shape) => Math.abs(shape.height - 22) < 1 && Math.abs(shape.middle - ends[place].middle) < 4);
+      const left = Math.min(...parts.map((part) => part.left));
+      const drawn = parts.reduce((sum, part) => sum + part.right - part.left, 0);
+      const share = drawn / ((ends[place].left + ends[place].right) / 2 - left);
+      const expected = memory[row].peak_bytes / memory[row].capacity_bytes;
+      assert.ok(Math.abs(share - expected) < 0.01, `${name}, row ${row}: ${share} of the capacity, not ${expected}`);
+    }
+    const some = (key) => rows.some((row) => memory[row][key] > 0);
+    for (const [key, word] of [['kv_cache_bytes', 'KV cache'], ['gradients_bytes', 'gradients'], ['optimizer_bytes', 'optimizer'],
+      ['gradient_copies_bytes', 'gradient copies'], ['nccl_bytes', 'NCCL'], ['context_bytes', 'context']])
+      assert.equal(words.includes(word), some(key), `${name}: ${word} in ${words.join('|')}`);
+    assert.deepEqual(wrong, []);
+    await close();
+  }
 });
 
 test('charts of forecasts say by which library', async () => {

@@ -15,6 +15,10 @@ const palette = Object.values(colours);
 const partColours = { compute_s: colours.blue, tp_exposed_s: colours.orange, pp_exposed_s: colours.pink,
   cp_exposed_s: colours.yellow, ep_exposed_s: colours.red, dp_exposed_s: colours.green, bubble_s: colours.grey,
   optimizer_s: colours.sky, other_s: '#555555' };
+// What a GPU holds, in the order of tables: the parts of peak_bytes, all that there are.
+const memoryColours = { parameters_bytes: colours.blue, kv_cache_bytes: colours.violet, gradients_bytes: colours.sky,
+  optimizer_bytes: colours.green, gradient_copies_bytes: colours.brown, activations_bytes: colours.orange,
+  buffers_bytes: colours.red, fragments_bytes: colours.pink, nccl_bytes: colours.grey, context_bytes: colours.yellow };
 const categoryColours = { compute: colours.blue, forward: colours.blue, backward: colours.sky, recompute: colours.yellow,
   tp: colours.orange, pp: colours.pink, dp: colours.green, optimizer: colours.red };
 const bands = [['small', 'below 64 KiB', colours.sky], ['medium', 'to 4 MiB', colours.blue],
@@ -39,7 +43,7 @@ const percent = (v) => `${Number((100 * v).toPrecision(3))} %`;
 
 function words(key) {
   const text = key.replace(/_(s|bytes)$/, '');
-  return text.replace(/^([tpced]p)_/, (_, group) => `${group.toUpperCase()} `).replaceAll('_', ' ');
+  return text.replace(/^([tpced]p|kv|nccl)(?=_|$)/, (name) => name.toUpperCase()).replaceAll('_', ' ');
 }
 const shortened = (text, most) => (text.length > most ? `${text.slice(0, most - 3)}...` : text);
 const of = (schema) => items.filter((item) => item.schema === schema);
@@ -152,12 +156,10 @@ function memoryAgainstCapacity() {
   // In GiB, so that the axis has round numbers.
   const gib = (v) => v / 2 ** 30;
   const text = (v) => bytes(v * 2 ** 30);
-  const keys = ['parameters_bytes', 'gradients_bytes', 'optimizer_bytes', 'activations_bytes', 'buffers_bytes',
-    'fragments_bytes', 'nccl_bytes', 'context_bytes'];
-  if (rows.some((row) => row.memory.gradient_copies_bytes)) keys.push('gradient_copies_bytes');
+  const keys = Object.keys(memoryColours).filter((key) => rows.some((row) => row.memory[key]));
   for (const row of rows) row.parts = Object.fromEntries(keys.map((key) => [key, gib(row.memory[key] || 0)]));
   stacked('memory', 'Memory against capacity', 'of the fullest rank; the bar across is what the GPU has', rows, keys,
-    (key) => palette[keys.indexOf(key)] || partColours.other_s, text, { axisLabel: { formatter: '{value} GiB' } },
+    (key) => memoryColours[key], text, { axisLabel: { formatter: '{value} GiB' } },
     [(t) => ({ type: 'scatter', name: 'capacity', symbol: 'rect', symbolSize: [3, 26], itemStyle: { color: t.ink }, z: 5,
       data: rows.map((row, i) => (number(row.memory.capacity_bytes) ? [gib(row.memory.capacity_bytes), i] : null)).filter(Boolean),
       tooltip: { formatter: (p) => `${shortened(rows[p.value[1]].name, 60)}\ncapacity: ${text(p.value[0])}` } })]);
