@@ -10,7 +10,7 @@ namespace collcast {
 
 namespace {
 
-/// Streams by stage and in their own order; a stage is a rank that has streams.
+/// Streams by stage and in their own order; a stage is a rank that has streams. A server's say their stage themselves.
 std::vector<std::string> track_names(const Schedule& schedule) {
   std::vector<std::optional<Rank>> stages;
   std::vector<std::string> out;
@@ -18,7 +18,8 @@ std::vector<std::string> track_names(const Schedule& schedule) {
     const auto known = std::find(stages.begin(), stages.end(), stream.rank);
     const auto stage = known - stages.begin();
     if (known == stages.end()) stages.push_back(stream.rank);
-    out.push_back(stream.rank ? fmt::format("stage {} {}", stage, stream.name) : stream.name);
+    const bool named = !stream.rank || stream.name.starts_with("stage ");
+    out.push_back(named ? stream.name : fmt::format("stage {} {}", stage, stream.name));
   }
   return out;
 }

@@ -266,7 +266,7 @@ class Rounds {
     for (std::size_t i = 0; i < plan.stages.size(); ++i) {
       const Rank rank = plan.stages[i].rank;
       stages_.push_back(schedule.add_stream({"stage " + std::to_string(i), rank}));
-      links_.push_back(schedule.add_stream({"messages of stage " + std::to_string(i), rank}));
+      links_.push_back(schedule.add_stream({"stage " + std::to_string(i) + " messages", rank}));
     }
     ready_.assign(static_cast<std::size_t>(plan.micro_batches), std::nullopt);
   }

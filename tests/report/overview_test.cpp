@@ -236,3 +236,16 @@ TEST_CASE("a timeline chart keeps every stream's span, and merges only what is a
   for (const TimelineChart::Bar& bar : merged.bars) covered += bar.category == "forward" ? bar.end_s - bar.start_s : 0;
   CHECK(covered == Approx(operations));
 }
+
+TEST_CASE("rows of a timeline say each stage once, of training and of a server") {
+  Schedule schedule;
+  for (int stage = 0; stage < 2; ++stage) {
+    const std::string name = "stage " + std::to_string(stage);
+    for (const std::string& stream : {name, name + " messages"}) schedule.add_stream({stream, Rank(8 * stage)});
+    schedule.add_stream({"compute", Rank(8 * stage)});
+  }
+  schedule.add_stream({"fabric", {}});
+  CHECK(timeline_chart(schedule, {}).tracks ==
+        std::vector<std::string>{"stage 0", "stage 0 messages", "stage 0 compute", "stage 1", "stage 1 messages",
+                                 "stage 1 compute", "fabric"});
+}
