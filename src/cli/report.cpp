@@ -84,10 +84,14 @@ void add_forecast(const ScenarioArgs& args, const Session& session, const Patien
   if (!report && patience.has_ended_work()) return out.missing.push_back(named(args));
   if (!report) return append(errors, report.errors());
   if (report->partial) out.partial.push_back(named(args));
-  append(out.broken, broken_gates(*report));
   // Read back like any other: one way from a document to the page.
   const auto saved = read_saved(json(*report), args.scenario);
   if (!saved) return append(out.errors, saved.errors());
+  // A variant's gate is at the base's place.
+  for (Diagnostic& broken : broken_gates(*report)) {
+    if (!args.what_if.empty()) broken.message = fmt::format("{}: {}", saved->front().name, broken.message);
+    out.broken.push_back(std::move(broken));
+  }
   out.overview.items.push_back({NamedResult(saved->front().name, saved->front()),
                                 simulated ? timeline_chart(timeline.schedule, timeline.timeline) : TimelineChart()});
 }

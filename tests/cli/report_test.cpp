@@ -2,6 +2,9 @@
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
+#include <set>
+#include <sstream>
+
 #include "cli/process.hpp"
 #include "collcast/report/overview.hpp"
 
@@ -19,6 +22,28 @@ TEST_CASE("report exits with 1 where a gate of a scenario is broken, and says wh
   CHECK(broken.exit == 1);
   CHECK(broken.out.starts_with("report FAILED: 2 of 3 gates broken\n"));
   CHECK(broken.err.find("llama3-8b-8xh100.yaml:17:17: error: gate broken: step_s is ") != std::string::npos);
+}
+
+TEST_CASE("a variant's broken gate is told from the base's, by the name that JUnit has") {
+  const Folder folder;
+  const Outcome broken =
+      run_shell("collcast report llama3-8b-8xh100 --what-if all --method estimate --format junit", folder.path());
+  CHECK(broken.exit == 1);
+  std::set<std::string> lines;
+  int gates = 0;
+  std::istringstream err(broken.err);
+  for (std::string line; std::getline(err, line);) {
+    if (line.find("gate broken: ") == std::string::npos) continue;
+    ++gates;
+    lines.insert(line);
+    // Of these all are variants': "PLACE: error: NAME: gate broken: ...".
+    const std::size_t from = line.find(" error: ") + 8;
+    const std::string name = line.substr(from, line.find(": gate broken: ") - from);
+    CHECK(name.starts_with("llama3-8b-8xh100, what if "));
+    CHECK(broken.out.find("<testsuite name=\"" + name + "\"") != std::string::npos);
+  }
+  CHECK(gates > 2);
+  CHECK(std::ssize(lines) == gates);
 }
 
 TEST_CASE("report exits with 1 where a saved result has a broken gate") {
