@@ -248,6 +248,19 @@ bool nothing_fits(const PlanReport& report) {
          std::ranges::all_of(report.variants, [](const PlanVariant& v) { return v.feasible == 0; });
 }
 
+/// CSV has a row per layout that fits: of a plan without one its reasons are in the other formats alone.
+Diagnostics reasons_beside_csv(const std::vector<Rejection>& rejected) {
+  constexpr std::size_t most_named = 3;
+  std::vector<std::string> reasons;
+  for (const Rejection& r : rejected) reasons.push_back(fmt::format("{} ({})", r.count, r.reason));
+  const std::size_t more = reasons.size() - std::min(reasons.size(), most_named);
+  reasons.resize(reasons.size() - more);
+  return {{command_line,
+           fmt::format("why layouts were rejected is not in CSV, which has one row per layout that fits: {}{}",
+                       fmt::join(reasons, ", "), more > 0 ? fmt::format(" and {} reasons more", more) : ""),
+           "--format table, json or markdown has all of them"}};
+}
+
 /// What is wrong with one variant of several, with its name.
 Diagnostics of_variant(const std::string& name, Diagnostics errors) {
   for (Diagnostic& error : errors) error.message = fmt::format("what_if '{}': {}", name, error.message);
@@ -347,6 +360,8 @@ Exit run_plan(const PlanArgs& args, const Session& session) {
   const bool page_is_read = is_page_read(args.output, format);
   if (report.result.partial && !page_is_read) say(session, {partial_text(report)});
   if (nothing_fits(report) && !page_is_read) say(session, {nothing_fits_text(report)});
+  if (format == Format::csv && report.result.ranked.empty() && !report.result.rejected.empty())
+    warn(session, reasons_beside_csv(report.result.rejected));
   const Exit delivered = deliver(session, report, format, args.output);
   return patience.exit(delivered);
 }

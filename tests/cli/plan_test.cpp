@@ -406,6 +406,24 @@ TEST_CASE("a sharding group or an expert TP that no layout can have is named wit
     }
 }
 
+TEST_CASE("CSV of a plan that nothing fits is its header, and why is said beside it, the commonest reasons first") {
+  const std::string none = "llama3-70b-64xh100 --simulate 0 --zero 0 --tp 1 --pp 1 --micro-batch 1 ";
+  const Called called = plan_of(none + "--format csv"), json = plan_of(none + "--format json");
+  CHECK(called.exit == 0);
+  CHECK(std::ranges::count(called.out, '\n') == 1);
+  const Json rejected = Json::parse(json.out).at("rejected");
+  REQUIRE_FALSE(rejected.empty());
+  std::string reasons;
+  for (std::size_t i = 0; i < std::min<std::size_t>(rejected.size(), 3); ++i)
+    reasons += (i == 0 ? "" : ", ") + rejected[i].at("count").dump() + " (" +
+               rejected[i].at("reason").get<std::string>() + ")";
+  const std::string said = "warning: why layouts were rejected is not in CSV, which has one row per layout that fits: ";
+  CHECK_THAT(called.err, Contains(said + reasons) && Contains("--format table, json or markdown has all of them"));
+  CHECK_THAT(json.err, !Contains("not in CSV"));
+  // Where there are rows they are the answer.
+  CHECK_THAT(plan_of(llama + "--format csv").err, !Contains("not in CSV"));
+}
+
 TEST_CASE("--why asks for one layout: none, or a degree given twice, is a slip") {
   const Called twice = call("plan llama3-8b-8xh100 --why tp=4,tp=8");
   CHECK(twice.exit == 2);
