@@ -167,15 +167,16 @@ Goals parse_goals(const GoalArgs& args, Diagnostics& errors) {
 Diagnostics without_load(const Goals& goals, const GoalArgs& args, const Scenario& scenario) {
   Diagnostics wrong;
   if (scenario.step->serving && scenario.step->serving->load) return wrong;
-  const auto refuse = [&](const Location& where, std::string_view what) {
-    wrong.push_back(
-        {where, fmt::format("{} is of the requests of a run, and the scenario has none", what),
-         "expected a scenario with 'inference.load', or a goal without a statistic, such as --max-ttft 2s"});
+  const auto refuse = [&](const Location& where, std::string_view what, const std::string& without) {
+    wrong.push_back({where, fmt::format("{} is of the requests of a run, and the scenario has none", what),
+                     "expected a scenario with 'inference.load', or a goal without a statistic, such as " + without});
   };
-  if (goals.objective.statistic != nullptr) refuse(typed("--objective", args.objective), to_string(goals.objective));
+  if (goals.objective.statistic != nullptr)
+    refuse(typed("--objective", args.objective), to_string(goals.objective),
+           "--objective " + to_string(ServingObjective{goals.objective.figure}));
   for (const Gate& limit : goals.limits)
     if (const GateFigure& figure = gate_figure(limit.figure); figure.of == GateFigure::Of::load)
-      refuse(limit.where, figure.name);
+      refuse(limit.where, figure.name, figure.among == "ttft_s" ? "--max-ttft 2s" : "--max-tpot 50ms");
   return wrong;
 }
 

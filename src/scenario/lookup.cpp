@@ -1,9 +1,11 @@
 // Shipped names and user files on disk.
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <system_error>
 
 #include "scenario/files.hpp"
@@ -67,6 +69,40 @@ std::vector<TopologyEntry> titled(const std::vector<std::string>& folders) {
   return entries;
 }
 
+/// The name of the document that a file of JSON is, such as collcast.plan.v1; empty: it is none.
+std::string schema_of_json(const std::string& file) {
+  const Result<std::string> text = read_file(file, {file});
+  if (!text) return {};
+  const auto json = nlohmann::json::parse(*text, nullptr, false);
+  if (!json.is_object() || !json.contains("schema") || !json["schema"].is_string()) return {};
+  const std::string schema = json["schema"];
+  return schema.starts_with("collcast.") ? shown(schema) : std::string();
+}
+
+/// A name that is a file's without its suffix, or a file's with another.
+std::optional<Diagnostic> file_of_name(const Request& request, const std::string& what) {
+  const std::string& name = request.name_or_file;
+  const auto is_file = [&](const std::string& path) {
+    std::error_code error;
+    return fs::is_regular_file(beside(request.folder, path), error);
+  };
+  for (const char* suffix : {".yaml", ".yml"})
+    if (is_file(name + suffix))
+      return Diagnostic{request.where, fmt::format("there is no {} '{}'", what, shown(name)),
+                        fmt::format("did you mean the file '{}{}'?", shown(name), suffix)};
+  if (!is_file(name)) return std::nullopt;
+  const std::string schema = schema_of_json(beside(request.folder, name));
+  const bool is_result = what == "scenario" && !schema.empty();
+  return Diagnostic{
+      request.where,
+      fmt::format("'{}' is {}, and no {}", shown(name),
+                  schema.empty() ? "a file without the suffix .yaml" : "a document " + schema, what),
+      is_result ? fmt::format("results are read by 'collcast report {0}' and 'collcast compare'; a scenario is a file "
+                              "that ends in .yaml",
+                              shown(name))
+                : fmt::format("expected a {}'s file, which ends in .yaml, or a shipped one's name", what)};
+}
+
 }  // namespace
 
 Result<std::string> find_file(const Request& request, const std::vector<std::string>& folders,
@@ -79,6 +115,7 @@ Result<std::string> find_file(const Request& request, const std::vector<std::str
     if (entry.name == name) return entry.file;
     names.push_back(entry.name);
   }
+  if (auto file = file_of_name(request, what)) return *file;
   // A machine names its table alone, as it may be anywhere.
   const char* files = what == "kernel table" ? ", or a file NAME.yaml in 'kernels' beside the machine's"
                                              : ", or a file's path ending in .yaml";

@@ -110,3 +110,43 @@ TEST_CASE("an error in a machine's file stands at the value") {
   check("dims.yaml", ":7:40: error: mesh dimensions [2, 2] hold 4 nodes, not 1");
   check("to.yaml", ":6:21: error: link h - nx: no devices 'nx'");
 }
+
+TEST_CASE("a scenario's file without its suffix, and a file that is none, are told from a name that nothing has") {
+  const Folder folder;
+  folder.write("d30.yaml", "schema: collcast.scenario.v1\n");
+  folder.write("e30.yml", "schema: collcast.scenario.v1\n");
+  folder.write("notes.txt", "no scenario\n");
+  folder.write("other.json", R"({"schema": "else.v1"})");
+  folder.write("p30.json", call("step overlap-175b-layer --format json").out);
+  const auto said = [&](const std::string& words) {
+    const Outcome outcome = run_shell("collcast " + words, folder.path());
+    CHECK(outcome.exit == 2);
+    return outcome.err;
+  };
+  const std::string place = "command line: error: ";
+  for (const char* command : {"plan", "step", "explain step", "report"}) {
+    INFO(command);
+    const std::string words = std::string(command) + " ";
+    CHECK(said(words + "d30") == place + "there is no scenario 'd30'\n    hint: did you mean the file 'd30.yaml'?\n");
+    CHECK(said(words + "e30") == place + "there is no scenario 'e30'\n    hint: did you mean the file 'e30.yml'?\n");
+    CHECK(said(words + "notes.txt") ==
+          place +
+              "'notes.txt' is a file without the suffix .yaml, and no scenario\n"
+              "    hint: expected a scenario's file, which ends in .yaml, or a shipped one's name\n");
+    CHECK(said(words + "d31").starts_with(place + "there is no scenario 'd31'\n    hint: expected one of: "));
+  }
+  // These `report` reads as results.
+  for (const char* command : {"plan", "step", "explain step"}) {
+    INFO(command);
+    const std::string words = std::string(command) + " ";
+    CHECK(said(words + "p30.json") ==
+          place +
+              "'p30.json' is a document collcast.step.v1, and no scenario\n"
+              "    hint: results are read by 'collcast report p30.json' and 'collcast compare'; a scenario is a "
+              "file that ends in .yaml\n");
+    CHECK(said(words + "other.json").starts_with(place + "'other.json' is a file without the suffix .yaml, and no "));
+    CHECK(said(words + "no.json").starts_with(place + "there is no scenario 'no.json'\n"));
+  }
+  CHECK(said("topology show notes.txt")
+            .starts_with(place + "'notes.txt' is a file without the suffix .yaml, and no machine\n"));
+}

@@ -123,6 +123,19 @@ TEST_CASE("percentiles of a run of requests limit and rank a server's plan, whic
   CHECK_THAT(call(run + " --format csv").out, Contains(",load.ttft.p99_s,"));
 }
 
+TEST_CASE("a percentile without a run of requests is answered with the same goal without one") {
+  const std::string plan = "plan " + served + " --simulate 0 ";
+  for (const auto& [goal, without] :
+       {std::pair("--objective ttft.p99", "--objective ttft"),
+        std::pair("--objective tpot.longest", "--objective tpot"), std::pair("--max-ttft p99=2s", "--max-ttft 2s"),
+        std::pair("--max-tpot p50=9ms", "--max-tpot 50ms")}) {
+    const Called called = call(plan + goal);
+    CHECK(called.exit == 2);
+    CHECK_THAT(called.err, Contains(std::string("or a goal without a statistic, such as ") + without + "\n"));
+    CHECK(call(plan + without).exit == 0);
+  }
+}
+
 TEST_CASE("what a server's plan searches comes from its file, options and settings, in that order") {
   const std::string serving = "inference: {batch: 8, prompt_tokens: 64, output_tokens: 4}\n";
   const std::string file = scenario_file(
