@@ -18,6 +18,7 @@
 #include "cli/scenario_options.hpp"
 #include "cli/values.hpp"
 #include "collcast/report/plan_document.hpp"
+#include "collcast/workload/impossible_rate.hpp"
 
 namespace collcast::cli {
 
@@ -267,6 +268,13 @@ Diagnostics of_variant(const std::string& name, Diagnostics errors) {
   return errors;
 }
 
+/// Of the best that has such a rate; a server has none.
+std::vector<std::string> impossible_rates(const Question& q, const PlanResult& result) {
+  for (const PlannedLayout& layout : result.ranked)
+    if (const auto rate = impossible_rate(q.inputs.base, layout.rates.mfu, layout.rates.hfu)) return {*rate};
+  return {};
+}
+
 /// What is said of a variant and was not said of the base already.
 Diagnostics new_warnings(const Scenario& variant, const Scenario& base) {
   Diagnostics out;
@@ -304,6 +312,10 @@ Diagnostics add_variants(const PlanArgs& args, const Numbers& numbers, const Ses
       report.said.push_back(warning);
     const Result<PlanResult> result = search(*q, numbers.options, session);
     if (!result) return of_variant(name, result.errors());
+    for (std::string& rate : impossible_rates(*q, *result)) {
+      report.said.push_back(fmt::format("what_if '{}': {}", name, rate));
+      say(session, {report.said.back()});
+    }
     for (const std::string& lack : lacks(*q, *result))
       report.notes.push_back(fmt::format("what_if '{}': {}", name, lack));
     report.variants.push_back(variant_of(name, *q, *result));
@@ -335,6 +347,10 @@ Exit run_plan(const PlanArgs& args, const Session& session) {
   Result<PlanResult> result = search(*q, numbers.options, session);
   if (!result) return refuse(session, result.errors());
 
+  for (std::string& rate : impossible_rates(*q, *result)) {
+    say(session, {rate});
+    said.push_back(std::move(rate));
+  }
   PlanReport report{summary(q->fabric),
                     q->scenario.name,
                     q->scenario.title,

@@ -10,6 +10,7 @@
 #include "cli/values.hpp"
 #include "collcast/base/text.hpp"
 #include "collcast/report/sweep_document.hpp"
+#include "collcast/workload/impossible_rate.hpp"
 
 namespace collcast::cli {
 
@@ -56,14 +57,32 @@ std::vector<Point> points_of(const ScenarioArgs& args, const Sweep& sweep) {
   return out;
 }
 
-/// The same errors, each with the point that it is of.
-Diagnostics errors_at(const Point& point, const std::vector<std::string>& axes, Diagnostics errors) {
+std::string values_text(const std::vector<std::string>& of, const std::vector<std::string>& axes) {
   std::vector<std::string> values;
   for (std::size_t i = 0; i < axes.size(); ++i)
-    values.push_back(point.values[i].empty() ? "the scenario as it is" : axes[i] + "=" + point.values[i]);
+    values.push_back(of[i].empty() ? "the scenario as it is" : axes[i] + "=" + of[i]);
+  return fmt::format("{}", fmt::join(values, ", "));
+}
+
+/// The same errors, each with the point that it is of.
+Diagnostics errors_at(const Point& point, const std::vector<std::string>& axes, Diagnostics errors) {
   for (Diagnostic& error : errors)
-    error.message = fmt::format("sweep at {}: {}", fmt::join(values, ", "), error.message);
+    error.message = fmt::format("sweep at {}: {}", values_text(point.values, axes), error.message);
   return errors;
+}
+
+/// Of the first point that has such a rate, and how many more there are: the table has their MFU and no warnings.
+std::vector<std::string> impossible_rates(const SweepReport& report) {
+  std::string first;
+  int more = 0;
+  for (const SweepReport::Row& row : report.rows) {
+    if (!row.step || !row.step->inputs) continue;
+    const auto rate = impossible_rate(*row.step->inputs, row.step->result.mfu, row.step->result.hfu);
+    if (rate && !first.empty()) ++more;
+    if (rate && first.empty()) first = fmt::format("{}: {}", values_text(row.values, report.axes), *rate);
+  }
+  if (first.empty()) return {};
+  return {more == 0 ? first : fmt::format("{}; so it is at {} more point{}", first, more, more == 1 ? "" : "s")};
 }
 
 void add_said(const std::vector<std::string>& more, std::vector<std::string>& said) {
@@ -189,6 +208,7 @@ Exit run_sweep(const ScenarioArgs& args, const Sweep& sweep, const Patience& pat
   }
   if (ran == 0 && report.rows.size() == points.size()) return refuse(session, wrong);
   if (ran == 0) return patience.give_up(session, "no point of the sweep was done", "expected a longer --time-limit");
+  add_said(impossible_rates(report), report.said);
   say(session, report.said);
   if (report.rows.size() < points.size()) {
     report.partial = true;

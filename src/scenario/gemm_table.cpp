@@ -116,6 +116,7 @@ class Table {
   GemmRow row(const std::vector<Cell>& cells) {
     GemmRow out;
     out.line = line_;
+    out.column = cells[column("latency_ms")].column;
     if (const std::size_t at = column("system"); at < cells.size()) out.system = cells[at].text;
     const Cell& dtype = cells[column("dtype")];
     out.dtype = dtype.text;

@@ -3,12 +3,14 @@
 
 #include <map>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "collcast/base/text.hpp"
 #include "collcast/scenario/gemm_table.hpp"
 #include "collcast/workload/gemm_time.hpp"
 #include "scenario/files.hpp"
+#include "scenario/gemm_check.hpp"
 #include "scenario/parse.hpp"
 
 namespace collcast::input {
@@ -16,11 +18,14 @@ namespace collcast::input {
 namespace {
 
 /// Tables that were read, by file: precisions share them, and what is wrong in one is said once.
-using GemmFiles = std::map<std::string, std::optional<std::vector<GemmRow>>>;
+struct GemmFiles {
+  std::map<std::string, std::optional<std::vector<GemmRow>>> rows;
+  std::set<std::pair<std::string, std::string>> impossible;  // file and type
+};
 
 const std::optional<std::vector<GemmRow>>& rows_of(Reader& reader, GemmFiles& files, const std::string& file,
                                                    const Place& where) {
-  const auto [found, is_new] = files.try_emplace(file);
+  const auto [found, is_new] = files.rows.try_emplace(file);
   if (!is_new) return found->second;
   const Result<std::string> text = read_file(file, where.location());
   if (!text) {
@@ -34,12 +39,6 @@ const std::optional<std::vector<GemmRow>>& rows_of(Reader& reader, GemmFiles& fi
     reader.error(rows.errors());
   return found->second;
 }
-
-/// Rates of the data sheet of the GPU that was measured.
-struct MeasuredGpu {
-  FlopRate peak{};
-  Bandwidth memory_bandwidth{};
-};
 
 /// The products of a table that are of `dtype`, each against the roofline of its precision.
 void fill(Reader& reader, GemmTables& out, const KernelEfficiency& kernel, const MeasuredGpu& gpu,
@@ -67,8 +66,13 @@ GemmTables read_measured(Reader& reader, const Node& node, const std::string& pa
   o.finish();
   tables.file = beside(folder_of(file), name);
   if (!whole || !reader.ok()) return tables;
-  if (const auto& rows = rows_of(reader, files, tables.file, node.at))
+  const auto& rows = rows_of(reader, files, tables.file, node.at);
+  if (!rows) return tables;
+  const Diagnostics impossible = impossible_rows(*rows, dtype, gpu, tables.file, path);
+  if (impossible.empty())
     fill(reader, tables, kernel, gpu, *rows, dtype, node.at);
+  else if (files.impossible.emplace(tables.file, dtype).second)
+    reader.error(impossible);
   return tables;
 }
 

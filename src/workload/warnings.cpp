@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "collcast/base/units.hpp"
+#include "collcast/workload/impossible_rate.hpp"
 #include "workload/adapters.hpp"
 #include "workload/gradient_exchange.hpp"
 #include "workload/memory_remedies.hpp"
@@ -15,7 +16,8 @@
 #include "workload/ratio_remedies.hpp"
 #include "workload/share.hpp"
 
-namespace collcast::workload {
+namespace collcast {
+namespace workload {
 
 namespace {
 
@@ -167,6 +169,7 @@ std::vector<std::string> warnings(const StepInputs& in, const Fabric& fabric, co
                                   const CollectiveTime& time) {
   std::vector<std::string> list;
   if (!result.memory.fits()) list.push_back(memory_warning(in, fabric, result.memory));
+  if (const auto rate = impossible_rate(in, result.mfu, result.hfu)) list.push_back(*rate);
   add_unused(in, list);
   if (const auto larger = larger_buckets(in)) list.push_back(*larger);
   // Below 2, communication that is not hidden takes more than a third of the layer.
@@ -218,4 +221,17 @@ std::vector<std::string> warnings(const StepInputs& in, const Fabric& fabric, co
   return list;
 }
 
-}  // namespace collcast::workload
+}  // namespace workload
+
+std::optional<std::string> impossible_rate(const StepInputs& in, double mfu, double hfu) {
+  if (in.serving || std::max(mfu, hfu) <= 1) return {};
+  const std::string& precision = in.options.precision;
+  std::string why = "gpu.peak." + precision + " (" + format_flop_rate(in.gpu.peak.at(precision)) + ")";
+  if (const auto table = in.kernels.measured_gemm.find(precision); table != in.kernels.measured_gemm.end())
+    why = "the products of " + table->second.name() + ", gemm." + precision + ".measured.peak, " + why;
+  if (in.gpu.kernel_scale < 1) why = "gpu.kernel_scale (" + format_count(in.gpu.kernel_scale) + "), " + why;
+  return "MFU is " + workload::share_text(mfu) + " and HFU " + workload::share_text(hfu) +
+         " of the data sheet's peak, more than a GPU can compute: check " + why;
+}
+
+}  // namespace collcast

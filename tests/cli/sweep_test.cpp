@@ -231,3 +231,16 @@ TEST_CASE("sweeps are compared and reported point by point, and read as CSV") {
   CHECK(csv.find("layout.tp,topology,library,step_s,estimate_s,simulate_s,") == 0);
   CHECK(std::count(csv.begin(), csv.end(), '\n') == 4);
 }
+
+TEST_CASE("an MFU above the data sheet's peak has a warning in every command that shows steps, and no other has") {
+  const std::string what = "more than a GPU can compute: check gpu.kernel_scale (0.1)";
+  const std::string slow = "llama3-8b-8xh100 --set topology.gpu.kernel_scale=";
+  for (const std::string command : {"step ", "plan --tp 2 --pp 1 --method estimate ", "explain step "}) {
+    INFO(command);
+    const Called told = call(command + slow + "0.1 --format json"), usual = call(command + slow + "1 --format json");
+    CHECK((told.out.find(what) != std::string::npos && usual.out.find("than a GPU can") == std::string::npos));
+  }
+  const Called swept = call("step llama3-8b-8xh100 --sweep topology.gpu.kernel_scale=1,0.1,0.15");
+  CHECK(swept.err.find("topology.gpu.kernel_scale=0.1: MFU is ") != std::string::npos);
+  CHECK(swept.err.find("; so it is at 1 more point\n") != std::string::npos);
+}

@@ -178,3 +178,56 @@ TEST_CASE("a key that is cut short may stand for several, of which the missing o
   CHECK(said.find("k.yaml:3:1: error: unknown key 'atten'\n    hint: expected one of: attention, ") !=
         std::string::npos);
 }
+
+TEST_CASE("measured products below what their GPU can do at its best are refused, and cannot speed a step up") {
+  const Folder folder("impossible");
+  const auto errors = [&](const std::string& rows) {
+    folder.file("m.csv", "dtype,m,n,k,latency_ms,pass\n" + rows);
+    std::string text = to_text(parse_kernels(with_measured(h100), folder.path() + "/k.yaml").errors());
+    for (std::size_t at; (at = text.find(folder.path() + "/")) != std::string::npos;)
+      text.erase(at, folder.path().size() + 1);
+    return text;
+  };
+  // 8000^3: 1.024 ms of computing at the stated peak, 0.384 ms of moving; 64 x 30000 x 30000: 1.81 ms of moving.
+  for (const double share : {0.81, 0.9, 1.0, 3.0, 100.0})
+    CHECK(errors("bfloat16,8000,8000,8000," + std::to_string(1.024 * share) + ",\n") == "");
+  CHECK(errors("bfloat16,8000,8000,8000,0.79,\n") ==
+        "m.csv:2:25: error: latency_ms is '0.79', and at the gemm.bf16.measured.peak of 1 PFLOP/s this product "
+        "takes 1.024 ms at least\n    hint: expected milliseconds, and rates of the GPU that was measured; is "
+        "gemm.bf16.measured.peak too low?\n");
+  CHECK(errors("bfloat16,8000,8000,8000,0.0015,forward\nfp8,8000,8000,8000,0.0015,\nbfloat16,64,30000,30000,1.3,\n") ==
+        "m.csv:2:25: error: latency_ms is '0.0015', and at the gemm.bf16.measured.peak of 1 PFLOP/s this product "
+        "takes 1.024 ms at least\n    hint: expected milliseconds; if these are seconds, write 1.5\n"
+        "m.csv:4:25: error: latency_ms is '1.3', and at the gemm.bf16.measured.memory_bandwidth of 1 TB/s this "
+        "product takes 1.80768 ms at least\n    hint: expected milliseconds, and rates of the GPU that was measured; "
+        "is gemm.bf16.measured.memory_bandwidth too low?\n");
+  // 12 MB, which a repeated product finds in caches: 0.012 ms from memory.
+  CHECK(errors("bfloat16,64,2400,2400,0.0035,\n") == "");
+  CHECK(errors("bfloat16,64,2400,2400,0.0015,\n").find("m.csv:2:23: error: latency_ms is '0.0015'") == 0);
+}
+
+TEST_CASE("one table of impossible products is said once, of whichever precisions name it") {
+  const Folder folder("twice");
+  folder.file("m.csv", "dtype,m,n,k,latency_ms\nbfloat16,8000,8000,8000,0.001\n");
+  std::string table = with_measured(h100);
+  table.replace(
+      table.find("attention:"), 0,
+      "  fp16: {overhead: 10us, compute: 0.5, memory: 0.5, source: a, measured: {" + std::string(h100) + "}}\n");
+  CHECK(parse_kernels(table, folder.path() + "/k.yaml").errors().size() == 1);
+}
+
+TEST_CASE("repeats of a measured product merge, and those that contradict each other are named by their lines") {
+  const Folder folder("repeats");
+  const auto parsed = [&](const std::string& rows) {
+    folder.file("m.csv", "dtype,m,n,k,latency_ms,pass\n" + rows);
+    return parse_kernels(with_measured(h100), folder.path() + "/k.yaml");
+  };
+  CHECK(parsed("bfloat16,8000,8000,8000,2,\nbfloat16,8000,8000,8000,3.9,\nbfloat16,8000,8000,8000,3,\n").ok());
+  // A pass or a shape of its own is another product.
+  CHECK(parsed("bfloat16,8000,8000,8000,2,\nbfloat16,8000,8000,8000,200,forward\nbfloat16,8000,8000,8001,200,\n").ok());
+  const auto wrong = parsed("bfloat16,8000,8000,8000,2,\nbfloat16,8000,8000,8000,3,\nbfloat16,8000,8000,8000,200,\n");
+  REQUIRE(wrong.errors().size() == 1);
+  CHECK((wrong.errors()[0].where.line == 4 && wrong.errors()[0].where.column == 25));
+  CHECK(wrong.errors()[0].message == "latency_ms is '200', and '2' in line 2, of one product of bfloat16");
+  CHECK(wrong.errors()[0].hint == "expected repeats to differ by a factor of 2 at most; keep the right one");
+}

@@ -82,3 +82,30 @@ TEST_CASE("logits that are fed to tensor cores in pieces are slower at less powe
   };
   CHECK(time(0.512).count() == Approx(time(1).count() / 0.8));
 }
+
+TEST_CASE("a step that computes more than the data sheet's peak is told so, with what may be wrong, and no other is") {
+  const auto told = [](const StepInputs& in) {
+    const StepResult r = forecast(in, four_nodes());
+    const auto found = std::ranges::find_if(r.warnings, [](const std::string& w) { return w.starts_with("MFU is"); });
+    CHECK((std::max(r.mfu, r.hfu) > 1) == (found != r.warnings.end()));
+    return found == r.warnings.end() ? std::string() : *found;
+  };
+  StepInputs in = small_step(2, 2, 2);
+  CHECK(told(in).empty());
+  for (const double scale : {0.5, 0.2, 1e-3, 1e-4}) {
+    in.gpu.kernel_scale = scale;
+    told(in);
+  }
+  in = small_step(1, 1, 1);
+  in.gpu.kernel_scale = 1e-2;
+  CHECK(told(in).find(
+            "of the data sheet's peak, more than a GPU can compute: check gpu.kernel_scale (0.01), gpu.peak.") !=
+        std::string::npos);
+  in.gpu.kernel_scale = 1;
+  in.kernels.measured_gemm[in.options.precision].file = "folder/mine.csv";
+  in.kernels.measured_gemm[in.options.precision].any = MeasuredGemms({{{1, 1, 1}, 1e-4}, {{1e6, 1e6, 1e6}, 1e-4}});
+  for (auto* rates : {&in.kernels.attention, &in.kernels.attention_gradient})
+    for (auto& [precision, kernel] : *rates) kernel.compute = 1e3;
+  in.kernels.memory_bound.memory = 1e3;
+  CHECK(told(in).find("check the products of mine.csv, gemm.") != std::string::npos);
+}

@@ -18,7 +18,7 @@ struct GemmRow {
   GemmShape shape;               ///< m, n, k
   std::optional<GemmPass> pass;  ///< column `pass`, may be missing or empty: for none in particular
   Seconds time{};                ///< latency_ms
-  int line = 0;
+  int line = 0, column = 0;      ///< of latency_ms
 
   std::string precision() const;  ///< bf16, fp16, fp8, fp4: as kernel tables and GPUs call it
   Volume bytes() const;           ///< gemm_bytes of it
