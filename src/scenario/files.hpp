@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "collcast/scenario/scenario.hpp"
+#include "scenario/hf_notes.hpp"
 #include "scenario/reader.hpp"
 
 namespace collcast::input {
@@ -51,9 +52,10 @@ Result<Machine> load_topology(const Request&, const SearchPath&, const std::vect
                               Machine* as_far = nullptr);
 Result<KernelModel> load_kernels(const Request&, const SearchPath&);
 
-/// parse_hf_config, with the places of what it gives ("model.layers" and so on), and keys that are probably misspelt.
+/// parse_hf_config, with the places of what it gives ("model.layers" and so on), keys that are probably misspelt, and
+/// how the file says that weights are quantized.
 Result<TransformerConfig> read_hf_config(std::string_view text, const std::string& file, Origins&,
-                                         Diagnostics& warnings);
+                                         Diagnostics& warnings, std::optional<Quantization>& quantized);
 
 /// Overrides with their values parsed.
 Result<std::vector<Setting>> to_settings(const std::vector<Override>&);
@@ -69,7 +71,7 @@ Result<std::string> read_named(std::string& name, const Location& where, const s
 std::string seen_at(const Reader&, const std::string& path);
 /// `trains`: what a config.json says of multi-token prediction is of use, unless the section says it.
 TransformerConfig read_model(Reader&, const Node&, bool trains, const std::string& folder,
-                             const std::vector<std::string>& scenarios);
+                             const std::vector<std::string>& scenarios, std::optional<Quantization>& quantized);
 /// `serves`: of inference, which has no degrees and orders that only training has.
 /// `file`: of the scenario; a schedule that it names is beside it, one of the command line beside the person.
 ParallelLayout read_layout(Reader&, const Node&, const std::string& file, const std::vector<std::string>& scenarios,

@@ -4,10 +4,10 @@
 // MiniMax-M2, gpt-oss, Grok-1, Qwen2-MoE, Qwen3-MoE, Qwen3-Next, DeepSeek-V2, -V3 and -V3.2, GLM-5) and Nemotron-H add
 // theirs; GPT-2, GPT-NeoX, Falcon and MPT have their own. Defaults are those of the transformers library, because
 // config.json leaves them out. Other keys are not looked at, unless they are nearly one of ours that is absent, or
-// another tool's name for it. Left out: Qwen2's biases on Q, K, V (counted as none), Qwen3's and Gemma 3's Q and K
-// norms, DeepSeek-V3's biases of the router, layers that predict further tokens (the main model alone is read;
-// model.mtp_num_layers of a scenario adds them), gpt-oss' biases of attention and sinks, Gemma 2's and 3's norms behind
-// attention and MLP and caps of logits.
+// another tool's name for it, or among those of hf_notes.hpp. Left out: Qwen2's biases on Q, K, V (counted as none),
+// Qwen3's and Gemma 3's Q and K norms, DeepSeek-V3's biases of the router, layers that predict further tokens (the main
+// model alone is read; model.mtp_num_layers of a scenario adds them), gpt-oss' biases of attention and sinks, Gemma 2's
+// and 3's norms behind attention and MLP and caps of logits.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -16,6 +16,7 @@
 
 #include "scenario/files.hpp"
 #include "scenario/hf_layers.hpp"
+#include "scenario/hf_notes.hpp"
 #include "scenario/parse.hpp"
 
 namespace collcast {
@@ -544,7 +545,7 @@ void complete_heads(Reader& reader, const Node& tree, TransformerConfig& m) {
 namespace input {
 
 Result<TransformerConfig> read_hf_config(std::string_view text, const std::string& file, Origins& origins,
-                                         Diagnostics& warnings) {
+                                         Diagnostics& warnings, std::optional<Quantization>& quantized) {
   const Result<Node> tree = input::parse_json(text, file);
   if (!tree) return tree.errors();
   Reader reader;
@@ -568,6 +569,8 @@ Result<TransformerConfig> read_hf_config(std::string_view text, const std::strin
   input::read_windows(reader, o, architecture.windows, model);
   warn_of_experts(reader, node, model);
   warn_of_shared_choices(reader, node, model);
+  warn_of_biases(reader, node, model);
+  quantized = quantization_of(*tree, node);
   model.name = model_name(file, architecture);
   complete_heads(reader, node, model);
   if (!reader.ok()) return reader.take();
@@ -582,7 +585,8 @@ Result<TransformerConfig> read_hf_config(std::string_view text, const std::strin
 Result<TransformerConfig> parse_hf_config(std::string_view text, std::string_view file_name) {
   Origins unused;
   Diagnostics passed_over;
-  return input::read_hf_config(text, std::string(file_name), unused, passed_over);
+  std::optional<input::Quantization> not_asked;
+  return input::read_hf_config(text, std::string(file_name), unused, passed_over, not_asked);
 }
 
 }  // namespace collcast

@@ -30,10 +30,10 @@ namespace {
 
 Result<TransformerConfig> load_config(std::string name, const Location& where, const std::string& folder,
                                       const std::vector<std::string>& scenarios, Origins& origins,
-                                      Diagnostics& warnings) {
+                                      Diagnostics& warnings, std::optional<Quantization>& quantized) {
   const Result<std::string> text = read_named(name, where, folder, scenarios);
   if (!text) return text.errors();
-  return read_hf_config(*text, name, origins, warnings);
+  return read_hf_config(*text, name, origins, warnings, quantized);
 }
 
 /// Head sizes that follow from the others unless they were given.
@@ -157,7 +157,7 @@ void read_parallel_mlp(Reader& reader, const Node& node, ParallelMlp& p) {
 }  // namespace
 
 TransformerConfig read_model(Reader& reader, const Node& node, bool trains, const std::string& folder,
-                             const std::vector<std::string>& scenarios) {
+                             const std::vector<std::string>& scenarios, std::optional<Quantization>& quantized) {
   TransformerConfig m;
   Object o(reader, node, "model");
   std::string config;
@@ -167,7 +167,7 @@ TransformerConfig read_model(Reader& reader, const Node& node, bool trains, cons
     Origins origins;
     Diagnostics warnings;
     const Result<TransformerConfig> loaded =
-        load_config(config, node.find("config")->at.location(), folder, scenarios, origins, warnings);
+        load_config(config, node.find("config")->at.location(), folder, scenarios, origins, warnings, quantized);
     for (const Diagnostic& warning : warnings) reader.warn(warning);
     if (loaded) {
       m = *loaded;

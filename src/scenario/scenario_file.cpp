@@ -182,12 +182,15 @@ StepInputs read_step(Reader& reader, Object& o, const std::string& file, const S
   StepInputs step;
   const Node* model = o.required_map("model");
   const Node* inference = o.optional_map("inference");
-  if (model != nullptr) step.model = read_model(reader, *model, inference == nullptr, folder, search.scenarios);
+  std::optional<Quantization> quantized;
+  if (model != nullptr)
+    step.model = read_model(reader, *model, inference == nullptr, folder, search.scenarios, quantized);
   step.layout = read_layout(reader, o.section("layout"), file, search.scenarios, inference != nullptr);
   if (inference != nullptr) {
     for (const char* key : {"batch", "training", "faults", "placement"})
       o.refuse(key, "the scenario is of 'inference'");
     step.serving = read_inference(reader, *inference, step.layout, step.options);
+    if (quantized) warn_of_quantization(reader, *quantized, step.options.precision);
     // As models have them that were trained with some (DeepSeek-V3, GLM-4.5).
     if (const auto& drafts = step.serving->speculation;
         drafts && drafts->method == DraftMethod::mtp && model != nullptr && model->find("mtp_num_layers") == nullptr)
@@ -198,6 +201,7 @@ StepInputs read_step(Reader& reader, Object& o, const std::string& file, const S
   }
   if (const Node* batch = o.required_map("batch")) step.batch = read_batch(reader, *batch, step.layout);
   step.options = read_training(reader, o.section("training"));
+  if (quantized) warn_of_quantized_base(reader, *quantized, step.options.lora);
   return step;
 }
 

@@ -269,7 +269,8 @@ Fields renamed(const Fields& fields, const std::string& key, const std::string& 
 Diagnostics warnings(const Fields& fields) {
   Origins origins;
   Diagnostics out;
-  CHECK(input::read_hf_config(json_of(fields), "config.json", origins, out).ok());
+  std::optional<input::Quantization> quantized;
+  CHECK(input::read_hf_config(json_of(fields), "config.json", origins, out, quantized).ok());
   return out;
 }
 
