@@ -413,6 +413,8 @@ Exit run_collective(const CommandArgs& args, const Session& session) {
   Diagnostics warnings = q.warnings;
   append(warnings, fine_chunks(args.collective.chunks, patterns(cases)));
   report.said = warn(session, warnings);
+  if (!q.all_algorithms)
+    if (std::string text = q.passed_over(); !text.empty()) report.notes.push_back(std::move(text));
 
   int left_out = 0;
   std::vector<std::string> have_no_room;

@@ -11,6 +11,7 @@
 #include "cli/values.hpp"
 #include "collcast/base/text.hpp"
 #include "collcast/base/units.hpp"
+#include "collcast/evaluate/passed_over.hpp"
 #include "collcast/exchange/msccl_file.hpp"
 #include "collcast/exchange/nccl_files.hpp"
 #include "collcast/nccl/tuning.hpp"
@@ -500,6 +501,13 @@ Result<std::vector<Choice>> CollectiveQuestion::choices(const CollectiveRequest&
     return errors;
   }
   return ordered;
+}
+
+std::string CollectiveQuestion::passed_over() const {
+  std::size_t largest = 0;
+  for (std::size_t g = 0; g < groups.size(); ++g)
+    if (groups[g].size() > groups[largest].size()) largest = g;
+  return to_text(passed_over_by_auto(fabric, request(largest, sizes.back()), policy));
 }
 
 Diagnostics fine_chunks(const std::string& given, const std::vector<std::pair<Bytes, const Pattern*>>& sizes) {

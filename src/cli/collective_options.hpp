@@ -74,6 +74,8 @@ struct CollectiveQuestion {
 
   /// As of choose(); by simulation between near candidates where the groups are simulated one at a time.
   Result<std::vector<Choice>> choices(const CollectiveRequest&, const CollectivePolicy&) const;
+  /// What `auto` did not look at of the largest group; empty: it looked at all.
+  std::string passed_over() const;
 };
 /// Nothing, and why, if anything is wrong.
 std::optional<CollectiveQuestion> understand(const CollectiveArgs&, const Session&, Diagnostics& errors);

@@ -182,6 +182,8 @@ Exit explain_collective(const ExplainArgs& args, const Session& session) {
   Diagnostics warnings = q.warnings;
   append(warnings, fine_chunks(args.collective.chunks, {{q.sizes.front(), &choices->front().pattern}}));
   report.said = warn(session, warnings);
+  if (std::string text = q.passed_over(); !text.empty())
+    report.sections.front().text.push_back({std::move(text), Paragraph::Tone::plain});
   for (const MachineFault& fault : q.faults)
     report.sections.front().text.push_back({"fault: " + to_text(fault), Paragraph::Tone::plain});
   if (q.groups.size() > 1) report.sections.push_back(group_times(answers.groups));

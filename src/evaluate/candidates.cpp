@@ -14,6 +14,7 @@
 #include "collcast/base/units.hpp"
 #include "collcast/collective/resize.hpp"
 #include "collcast/engine/footprint.hpp"
+#include "collcast/evaluate/passed_over.hpp"
 #include "evaluate/group_patterns.hpp"
 #include "evaluate/meeting.hpp"
 
@@ -161,7 +162,8 @@ const AlgorithmInfo* find_info(const std::string& name) {
   return nullptr;
 }
 
-Result<Candidate> candidate(const Fabric& fabric, const CollectiveRequest& request, const CollectivePolicy& policy,
+/// With the links that its hops cross, however many these are.
+Result<Candidate> uncounted(const Fabric& fabric, const CollectiveRequest& request, const CollectivePolicy& policy,
                             const std::string& name) {
   CollectiveOptions options{name, std::max(1, policy.chunks), std::max(1, policy.channels), {}};
   const AlgorithmInfo* info = find_info(name);
@@ -175,10 +177,22 @@ Result<Candidate> candidate(const Fabric& fabric, const CollectiveRequest& reque
   out.patterns = std::move(patterns).value();
   out.choose_chunks = policy.chunks == 0 && info->chunked && chunks_matter(out.patterns);
   out.work = work(fabric, out.patterns);
+  return out;
+}
+
+Result<Candidate> candidate(const Fabric& fabric, const CollectiveRequest& request, const CollectivePolicy& policy,
+                            const std::string& name) {
+  Result<Candidate> made = uncounted(fabric, request, policy, name);
+  if (!made) return made;
+  Candidate out = std::move(made).value();
   if (Diagnostics wrong = too_much(out, request); !wrong.empty()) return wrong;
   if (out.work <= much_work) out.patterns = that_meet_the_first(fabric, std::move(out.patterns));
   out.options.node_of = nodes_of(fabric, request.group);
   return out;
+}
+
+bool does(const AlgorithmInfo& info, CollectiveKind kind) {
+  return std::find(info.kinds.begin(), info.kinds.end(), kind) != info.kinds.end();
 }
 
 /// All that do the kind and suit the group; the last reasons why not if there are none.
@@ -187,7 +201,7 @@ Result<std::vector<Candidate>> all_that_can(const Fabric& fabric, const Collecti
   std::vector<Candidate> lean, heavy;
   Diagnostics why_not;
   for (const AlgorithmInfo& info : algorithms()) {
-    if (std::find(info.kinds.begin(), info.kinds.end(), request.kind) == info.kinds.end()) continue;
+    if (!does(info, request.kind)) continue;
     if (goes_on && !goes_on()) return ended(request);
     Result<Candidate> one = candidate(fabric, request, policy, info.name);
     if (!one) {
@@ -266,6 +280,37 @@ Diagnostic ended(const CollectiveRequest& request) {
           "the choice of an algorithm for " + std::string(to_string(request.kind)) + " among " +
               std::to_string(request.group.size()) + " ranks was ended from outside",
           "let it run longer, or name an algorithm"};
+}
+
+std::vector<PassedOver> passed_over_by_auto(const Fabric& fabric, const CollectiveRequest& request,
+                                            const CollectivePolicy& policy) {
+  if (policy.algorithm != "auto" || !wrong_with_ranks(fabric, request).empty()) return {};
+  std::vector<PassedOver> heavy;
+  bool has_lean = false;
+  for (const AlgorithmInfo& info : algorithms()) {
+    if (!does(info, request.kind)) continue;
+    const Result<Candidate> one = uncounted(fabric, request, policy, info.name);
+    if (!one) continue;
+    const bool by_name = too_much(*one, request).empty();
+    if (one->work > much_work || !by_name)
+      heavy.push_back({info.name, one->work, by_name});
+    else
+      has_lean = true;
+  }
+  // Without another these are what is looked at.
+  if (!has_lean) std::erase_if(heavy, [](const PassedOver& p) { return p.by_name; });
+  return heavy;
+}
+
+std::string to_text(const std::vector<PassedOver>& all) {
+  std::string each;
+  for (const PassedOver& one : all)
+    each += (each.empty() ? "" : "; ") + one.algorithm + ", whose hops cross " +
+            format_count(static_cast<double>(one.links)) + " links" +
+            (one.by_name ? " (--algorithm " + one.algorithm + " does)" : " (nor does --algorithm)");
+  if (each.empty()) return {};
+  return "auto did not look at what crosses more than " + format_count(static_cast<double>(much_work)) +
+         " links, which takes long, and may be faster: " + each;
 }
 
 std::optional<Choice> priced(const Candidate& c, Bytes size, const GoesOn& goes_on) {

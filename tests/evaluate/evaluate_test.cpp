@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "agreement/answers.hpp"
+#include "collcast/evaluate/passed_over.hpp"
 #include "collcast/evaluate/prepared.hpp"
 #include "support/small_fabrics.hpp"
 
@@ -320,4 +321,39 @@ TEST_CASE("what takes more memory than there is fails before it begins, and is n
   const std::vector<Pattern> two{shared->pattern, shared->pattern};
   CHECK_FALSE(simulate_together(star, two, small).ok());
   CHECK(simulated_time(star, shared->pattern, enough)->time == *shared->simulated);
+}
+
+TEST_CASE("what auto did not look at is named, and with what it looked at it is all that the group can do") {
+  struct Sample {
+    Fabric fabric;
+    int ranks;
+  };
+  std::vector<Sample> samples;
+  for (const int ranks : {16, 600, 2100}) samples.push_back({star_fabric(ranks, bandwidth, Seconds(1e-6)), ranks});
+  std::size_t named = 0;
+  for (const Sample& s : samples)
+    for (const CollectiveKind kind : {alltoall, all_gather, all_reduce, broadcast}) {
+      const CollectiveRequest r = request(kind, s.ranks, 1 << 20);
+      std::vector<std::string> seen, able;
+      for (const Choice& c : choose(s.fabric, r, {}).value()) seen.push_back(c.options.algorithm);
+      for (const PassedOver& one : passed_over_by_auto(s.fabric, r, {})) {
+        INFO(one.algorithm << " among " << s.ranks);
+        CHECK((one.links > 1 << 23 && one.by_name == (one.links <= 1 << 28)));
+        seen.push_back(one.algorithm);
+        ++named;
+      }
+      CollectiveOptions options;
+      for (const AlgorithmInfo& info : algorithms()) {
+        options.algorithm = info.name;
+        if (std::ranges::count(info.kinds, kind) == 1 && make_pattern(r, options).ok()) able.push_back(info.name);
+      }
+      std::ranges::sort(seen);
+      std::ranges::sort(able);
+      CHECK(seen == able);
+    }
+  CHECK(named > 0);
+  const CollectiveRequest large = request(alltoall, 2100, 1 << 20);
+  CHECK(to_text(passed_over_by_auto(samples.back().fabric, large, {})).find("--algorithm direct") != std::string::npos);
+  CHECK(passed_over_by_auto(samples.back().fabric, large, {"direct"}).empty());
+  CHECK(to_text(passed_over_by_auto(samples.front().fabric, request(alltoall, 16, 1 << 20), {})).empty());
 }
