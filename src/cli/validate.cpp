@@ -196,6 +196,16 @@ ValidateReport scored(const ValidateArgs& args, Measured& measured, Library libr
   });
 }
 
+/// "3 of 5 tables were reached, of table 'x' 120 of 400 rows": what an end before all were scored left.
+std::string reached_of(const ValidateReport& report) {
+  std::string out = reached_text(report.tables.size() + report.unscored.size(), report.not_reached, "tables");
+  for (const ScoredTable& table : report.tables)
+    if (table.rows_not_reached > 0)
+      out += fmt::format(", of table '{}' {} of {} rows", table.id, table.rows.size(),
+                         table.rows.size() + table.rows_not_reached);
+  return out;
+}
+
 Exit run_validate(const ValidateArgs& args, const Patience& patience, const Session& session) {
   Diagnostics errors;
   const Format format = parse_format(args.output, errors);
@@ -225,7 +235,7 @@ Exit run_validate(const ValidateArgs& args, const Patience& patience, const Sess
                                       : args.library.empty() ? by_machine(nccl_prediction(settings, files), ideal)
                                                              : nccl_prediction(settings, files));
   ValidateReport report = scored(args, *measured, library, predict, patience, session);
-  const std::string reached = reached_text(report.tables.size() + report.unscored.size(), report.not_reached, "tables");
+  const std::string reached = reached_of(report);
   if (is_nccl && !args.leave_one_out) find_faults(report, measured->tables, measured->machines);
   report.unscored.insert(report.unscored.end(), measured->emptied.begin(), measured->emptied.end());
   add_unread(measured->unread, report);
@@ -239,7 +249,7 @@ Exit run_validate(const ValidateArgs& args, const Patience& patience, const Sess
   report.said.insert(report.said.end(), measured->said.begin(), measured->said.end());
   report.library = is_nccl ? "nccl" : "ideal";
   report.method = *method == 1 ? "simulate" : "estimate";
-  const bool is_part = report.not_reached > 0;
+  const bool is_part = report.is_partial();
   if (report.tables.empty() && is_part)
     return patience.give_up(session, "no table was scored", "nothing is known yet; expected a longer --time-limit");
   if (report.tables.empty()) return refuse(session, nothing_scored(report));

@@ -142,7 +142,7 @@ Json head_json(const ValidateReport& report) {
   out["library"] = report.library;
   out["method"] = report.method;
   out["statistic"] = report.statistic;
-  out["partial"] = report.not_reached > 0;
+  out["partial"] = report.is_partial();
   out["not_reached"] = report.not_reached;
   return out;
 }
@@ -152,6 +152,7 @@ void write_table(const ScoredTable& table, JsonMembers one) {
   one.add_all(table_json(table));
   one.add("derived", table.derived ? derivation_json(*table.derived) : Json());
   one.add("faults", faults_json(table));
+  one.add("rows_not_reached", table.rows_not_reached);
   JsonMembers rows = one.begin("rows", '[');
   for (const Deviation& row : table.rows) {
     if (rows.is_lost()) return;
@@ -325,6 +326,10 @@ std::uint16_t ScoredTable::index_of(const std::string& algorithm) {
   check(index <= std::numeric_limits<std::uint16_t>::max(), "a table has few algorithms");
   if (found == algorithms.end()) algorithms.push_back(algorithm);
   return static_cast<std::uint16_t>(index);
+}
+
+bool ValidateReport::is_partial() const {
+  return not_reached > 0 || std::ranges::any_of(tables, [](const ScoredTable& t) { return t.rows_not_reached > 0; });
 }
 
 std::string budget_text(const BudgetOutcome& outcome) {

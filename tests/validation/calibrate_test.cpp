@@ -240,3 +240,22 @@ TEST_CASE("parts take every second size, both placements of it") {
   REQUIRE(second[0].points.size() == 2);
   CHECK(second[0].points[0].size == Bytes(16));
 }
+
+TEST_CASE("parts of a table with as many sizes as rows take one walk over them") {
+  // As a walk of its own for each row would be 10^10 steps and more.
+  constexpr int rows = 1 << 18, parts = 3;
+  MeasuredTable table;
+  for (int i = rows; i > 0; --i) table.points.push_back({Bytes(8 * i), Seconds(1), false, {}});
+  std::size_t all = 0;
+  for (int part = 1; part <= parts; ++part) {
+    std::vector<MeasuredTable> kept{table};
+    CHECK(keep_part(kept, {part, parts}).empty());
+    REQUIRE(kept.size() == 1);
+    all += kept[0].points.size();
+    // The i-th size, from 8 bytes on, is 8 * (i + 1): the order of rows stays.
+    const auto is_of_part = [&](const MeasuredPoint& p) { return (p.size.value() / 8 - 1) % parts == part - 1; };
+    CHECK(std::ranges::all_of(kept[0].points, is_of_part));
+    CHECK(std::ranges::is_sorted(kept[0].points, std::greater(), &MeasuredPoint::size));
+  }
+  CHECK(all == rows);
+}

@@ -223,6 +223,50 @@ TEST_CASE("passing over what cannot be the fastest changes no answer for large g
     }
 }
 
+TEST_CASE("a table whose time is over keeps the rows that were scored, wherever that is") {
+  // Twenty sizes with two rows each; the watch is asked once per table and once per size.
+  std::vector<std::pair<std::int64_t, double>> rows;
+  for (int i = 0; i < 40; ++i) rows.emplace_back(8 * (20 - i / 2), 20);
+  const std::vector<MeasuredTable> tables{table("long", "all_reduce", Health::yes, rows)};
+  for (const std::size_t sizes : {0U, 1U, 7U, 19U, 20U}) {
+    CAPTURE(sizes);
+    std::size_t asked = 0, priced = 0;
+    const GoesOn watch{[&] { return asked++ < sizes + 1; }, {}};
+    const auto counted = [&](const PlacedTable& place, const CollectiveRequest& request) {
+      ++priced;
+      return ten(place, request);
+    };
+    Machines machines = star();
+    const auto report = validate(tables, machines, counted, Statistic::mean, {}, watch);
+    CHECK(priced == sizes);
+    CHECK(report.is_partial() == (sizes < 20));
+    CHECK(report.not_reached == (sizes == 0 ? 1 : 0));
+    if (sizes == 0) continue;
+    REQUIRE(report.tables.size() == 1);
+    const ScoredTable& scored = report.tables[0];
+    CHECK(scored.rows.size() == 2 * sizes);
+    CHECK(scored.rows.back().size == Bytes(8 * static_cast<std::int64_t>(sizes)));
+    CHECK(scored.rows_not_reached == 40 - 2 * sizes);
+    CHECK(scored.errors[0].n == static_cast<int>(2 * sizes));
+    CHECK(json(report).find(fmt::format("\"rows_not_reached\": {}", 40 - 2 * sizes)) != std::string::npos);
+  }
+}
+
+TEST_CASE("a forecast that the end of the time cut off leaves the rows before it") {
+  const std::vector<MeasuredTable> tables{table("cut", "all_reduce", Health::yes, {{8, 20}, {16, 20}, {32, 20}})};
+  bool over = false;
+  const auto cut_at_16 = [&](const PlacedTable& place, const CollectiveRequest& request) -> Result<Predicted> {
+    if (request.size == Bytes(8)) return ten(place, request);
+    over = true;
+    return Diagnostic{{}, "the simulation was ended", {}};
+  };
+  Machines machines = star();
+  const auto report = validate(tables, machines, cut_at_16, Statistic::mean, {}, {[&] { return !over; }, {}});
+  REQUIRE(report.tables.size() == 1);
+  CHECK(report.tables[0].rows_not_reached == 2);
+  CHECK(report.unscored.empty());
+}
+
 TEST_CASE("tables come in their own order with their own rows, whatever the number of threads") {
   std::vector<MeasuredTable> tables;
   for (int i = 0; i < 60; ++i) {

@@ -431,17 +431,22 @@ ValidateReport leave_one_out(const std::vector<MeasuredTable>& tables, Machines&
 std::vector<UnscoredTable> keep_part(std::vector<MeasuredTable>& tables, SizePart part) {
   std::vector<UnscoredTable> emptied;
   for (MeasuredTable& table : tables) {
-    std::set<Bytes> sizes;
-    for (const MeasuredPoint& point : table.points) sizes.insert(point.size);
-    const auto kept = [&](const MeasuredPoint& point) {
-      return std::distance(sizes.begin(), sizes.find(point.size)) % part.of == part.index - 1;
-    };
-    std::erase_if(table.points, [&](const MeasuredPoint& point) { return !kept(point); });
+    // One walk over the rows by size: a table may have as many sizes as rows.
+    std::vector<bool> kept(table.points.size());
+    std::size_t sizes = 0;
+    Bytes last(-1);
+    for (const std::uint32_t i : by_size(table)) {
+      if (table.points[i].size != last) ++sizes;
+      last = table.points[i].size;
+      kept[i] = (sizes - 1) % static_cast<std::size_t>(part.of) == static_cast<std::size_t>(part.index - 1);
+    }
+    std::size_t i = 0;
+    std::erase_if(table.points, [&](const MeasuredPoint&) { return !kept[i++]; });
     if (table.points.empty())
-      emptied.push_back({table.facts.id,
-                         fmt::format("no row is in part {}/{}: it has {} size{}", part.index, part.of, sizes.size(),
-                                     sizes.size() == 1 ? "" : "s"),
-                         "expected --part I/N with I no more than its sizes"});
+      emptied.push_back(
+          {table.facts.id,
+           fmt::format("no row is in part {}/{}: it has {} size{}", part.index, part.of, sizes, sizes == 1 ? "" : "s"),
+           "expected --part I/N with I no more than its sizes"});
   }
   std::erase_if(tables, [](const MeasuredTable& table) { return table.points.empty(); });
   return emptied;

@@ -193,6 +193,7 @@ bool rings_are_sound(const Case& one, const ValidateReport& report, const FactsO
       return false;
     if (other.collective != "all_reduce" && other.collective != "all_gather" && other.collective != "reduce_scatter")
       return false;
+    if (other.rows_not_reached > 0) return false;
     const Slowness by = slowness_of(other);
     return by.top && *by.top < sound;
   });
@@ -262,7 +263,7 @@ FactsOf facts_of(const ValidateReport& report, const std::vector<MeasuredTable>&
   for (const ScoredTable& table : report.tables) {
     at = std::find_if(at, tables.end(), [&](const MeasuredTable& one) {
       return one.facts.id == table.id && one.facts.collective == table.collective &&
-             one.points.size() == table.rows.size();
+             one.points.size() == table.rows.size() + table.rows_not_reached;
     });
     check(at != tables.end(), "a scored table was measured");
     out[&table] = &*at++;
@@ -275,6 +276,7 @@ FactsOf facts_of(const ValidateReport& report, const std::vector<MeasuredTable>&
 void find_faults(ValidateReport& report, const std::vector<MeasuredTable>& tables, Machines& machines) {
   const FactsOf facts = facts_of(report, tables);
   for (ScoredTable& table : report.tables) {
+    if (table.rows_not_reached > 0) continue;  // its largest sizes are not known
     const Slowness by = slowness_of(table);
     if (!is_judged(table) || !by.at_large()) continue;
     const Result<PlacedTable> place = machines.place(*facts.at(&table));

@@ -97,7 +97,7 @@ std::optional<double> relative(const MeasuredFacts::Spread* spread) {
 }
 
 /// The table with the error of each row; the first row that cannot be predicted ends it. A size that comes again is
-/// asked for once.
+/// asked for once. Where `goes_on` ends it, the rows of the sizes before are kept, and the others counted.
 Result<ScoredTable> score(const PlacedTable& place, const Prediction& predict, Statistic statistic,
                           const GoesOn& goes_on) {
   const MeasuredFacts& facts = place.table->facts;
@@ -119,8 +119,14 @@ Result<ScoredTable> score(const PlacedTable& place, const Prediction& predict, S
   for (const std::uint32_t i : by_size(*place.table)) {
     const MeasuredPoint& point = place.table->points[i];
     if (out.rows.empty() || row.size != point.size) {
-      if (goes_on && !goes_on()) return Diagnostic{{}, "the table was not scored to its end", {}};
+      const auto is_over = [&] { return goes_on && !goes_on(); };
+      if (is_over()) {
+        if (out.rows.empty()) return Diagnostic{{}, "no row of the table was scored", {}};
+        break;
+      }
       const Result<Predicted> predicted = predict(place, place.request(point.size));
+      // What failed may have failed by that.
+      if (!predicted && !out.rows.empty() && is_over()) break;
       if (!predicted) return predicted.errors();
       row.size = point.size;
       row.predicted = predicted->time;
@@ -133,6 +139,7 @@ Result<ScoredTable> score(const PlacedTable& place, const Prediction& predict, S
     out.rows.push_back(row);
   }
   for (std::size_t i = 0; i < by_band.size(); ++i) out.errors[i] = by_band[i].take();
+  out.rows_not_reached = place.table->points.size() - out.rows.size();
   return out;
 }
 

@@ -74,6 +74,7 @@ struct ScoredTable {
   std::vector<std::string> algorithms;  ///< that were picked, from small sizes to large
   std::vector<Deviation> rows;          ///< from small sizes to large
   std::array<BandError, 3> errors{};    ///< by band
+  std::size_t rows_not_reached = 0;     ///< the largest, that there was no time for
   double slowness = 0;                  ///< measured over predicted at the largest sizes, of a table with faults
   std::vector<Fault> faults;            ///< likeliest first; none: it is not far slower than its forecast
   /// Of one of `algorithms`, which gets it where it is new.
@@ -118,6 +119,8 @@ struct ValidateReport {
   bool left_out = false;          ///< each table by a calibration to the others of its system
   std::size_t not_reached = 0;    ///< tables that there was no time for
   bool every_table = false;       ///< people's page: all tables, not only the farthest off
+  /// There was no time for tables, or for rows of some.
+  bool is_partial() const;
 };
 
 /// How many nodes a table was measured on.
