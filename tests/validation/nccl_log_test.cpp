@@ -174,6 +174,42 @@ TEST_CASE("a row whose algbw is not its size over its time is left out, rounding
   CHECK(json->untimed[0].message.find("1024 B in 0.0115 us are 89 GB/s, but its algbw is 0.1 GB/s") == 0);
 }
 
+TEST_CASE("CPU time is no time of a collective: its rows are left out, counted at their heading") {
+  std::string of_cpu = new_heading;
+  for (std::size_t at = 0; (at = of_cpu.find("   time", at)) != std::string::npos;) of_cpu.replace(at, 7, "cputime");
+  const std::string rows =
+      "8 2 float sum -1 3.50 0.00 0.00 0 3.25 0.00 0.00 0\n16 4 float sum -1 3.5 0.00 0.00 0 3.25 0.00 0.00 0\n";
+  const std::string left_out =
+      "2 rows of CPU time (nccl-tests -C 1), which is what the host takes for its calls and not how long the "
+      "collective "
+      "takes: left out";
+  // Alone they are no table; the place is the heading's word, behind what a launcher puts before a line, too.
+  CHECK(first_error(log_of(devices + of_cpu + rows + ending)) == "t.log:7:58: " + left_out);
+  CHECK(first_error(log_of("0: " + of_cpu + rows)) == "t.log:2:58: " + left_out);
+  // Before or behind a test of times, which is as without them.
+  const std::string timed = devices + new_heading + rows + ending;
+  for (const bool first : {false, true}) {
+    const auto read =
+        log_of(first ? devices + of_cpu + rows + ending + timed : timed + devices + of_cpu + rows + ending);
+    REQUIRE(read.ok());
+    REQUIRE(read->tables.size() == 1);
+    CHECK(read->tables[0].points.size() == 4);
+    CHECK(read->tables[0].facts.ranks == 2);
+    CHECK(read->tables[0].facts.complete);
+    REQUIRE(read->untimed.size() == 1);
+    CHECK(read->untimed[0].message == left_out);
+  }
+  // In JSON it is a key; beside it another row's time counts.
+  const std::string cpu_row = R"({"size":8,"out_of_place":{"cpu_time":3.5,"alg_bw":1},"in_place":{"cpu_time":3.25}})";
+  CHECK(first_error(json_of(json_log(cpu_row + ",\n" + cpu_row))) == "t.json:2:52: " + left_out);
+  const auto read = json_of(json_log(json_row + "," + cpu_row));
+  REQUIRE(read.ok());
+  CHECK(read->tables.at(0).points.size() == 2);
+  CHECK_FALSE(read->tables.at(0).facts.complete);
+  REQUIRE(read->untimed.size() == 1);
+  CHECK(read->untimed[0].message.starts_with("1 row of CPU time"));
+}
+
 TEST_CASE("several tests in one log are several tables") {
   const std::string row = "8 2 float sum -1 9.50 0 0 0 9.25 0 0 0\n";
   std::string second = devices;

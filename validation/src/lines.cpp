@@ -134,6 +134,14 @@ Diagnostic untimed(Location where, std::string_view time) {
               : "too short for the test's digits, or the test has none; more iterations per row (-n) help"};
 }
 
+Diagnostic of_cpu(Location where, std::size_t rows) {
+  return {std::move(where),
+          fmt::format("{} row{} of CPU time (nccl-tests -C 1), which is what the host takes for its calls and not how "
+                      "long the collective takes: left out",
+                      rows, rows == 1 ? "" : "s"),
+          "expected a log of nccl-tests without -C 1"};
+}
+
 void leave_out(Readings& from, Diagnostic row) {
   if (from.untimed.size() < most_left_out)
     from.untimed.push_back(std::move(row));

@@ -67,6 +67,10 @@ class Complaints {
 /// Of a row that is left out because its time is none.
 Diagnostic untimed(Location where, std::string_view time);
 
+/// Of rows that are left out because their times are the host's, not the collective's [nccl-tests, README.md,
+/// -C,--report_cputime: "Report CPU time instead of latency"].
+Diagnostic of_cpu(Location where, std::size_t rows);
+
 /// What nccl-tests reduces by, and what stands there where nothing is.
 bool is_operation(std::string_view word);
 Diagnostic unknown_operation(Location where, std::string_view word);

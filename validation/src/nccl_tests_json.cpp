@@ -132,6 +132,7 @@ struct ResultRow {
     std::optional<Seconds> time;
     std::string time_text, algbw, busbw;
     bool wrong = false, is_there = false, has_time = false;
+    bool has_cpu_time = false;  ///< which is none of the collective's
   } out_of_place, in_place;
 };
 
@@ -227,6 +228,8 @@ class JsonReader : public nlohmann::json_sax<json> {
 
   MeasuredTable take_table() {
     MeasuredFacts& f = table_.facts;
+    if (cpu_times_ > 0) leave_out(out, of_cpu(*first_cpu_time_, cpu_times_));
+    lacking_ = lacking_ || cpu_times_ > 0;
     table_.file = file_;
     f.nodes = static_cast<int>(hosts_.size());
     const int per_process = std::max(1, threads_) * std::max(1, gpus_);
@@ -380,7 +383,10 @@ class JsonReader : public nlohmann::json_sax<json> {
 
   void placement(ResultRow::Placement& p, std::string_view name, const std::string& text,
                  std::optional<double> number) {
-    if (is("results", "[]", name, "time") || is("results", "[]", name, "cpu_time")) {
+    if (is("results", "[]", name, "cpu_time")) {
+      p.has_cpu_time = true;
+      if (!first_cpu_time_) first_cpu_time_ = here();
+    } else if (is("results", "[]", name, "time")) {
       if (std::exchange(p.has_time, true)) {
         twice("the time of a result");
         return;
@@ -426,8 +432,9 @@ class JsonReader : public nlohmann::json_sax<json> {
                       "expected out_of_place.time and in_place.time, as nccl-tests -J writes them"});
     };
     if (!row_.out_of_place.is_there && !row_.in_place.is_there) one("");
-    if (row_.out_of_place.is_there && !row_.out_of_place.has_time) one(".out_of_place");
-    if (row_.in_place.is_there && !row_.in_place.has_time) one(".in_place");
+    const auto lacks = [](const ResultRow::Placement& p) { return p.is_there && !p.has_time && !p.has_cpu_time; };
+    if (lacks(row_.out_of_place)) one(".out_of_place");
+    if (lacks(row_.in_place)) one(".in_place");
   }
 
   void finish_row() {
@@ -454,6 +461,8 @@ class JsonReader : public nlohmann::json_sax<json> {
       lacking_ = lacking_ || !untimed_.empty();
       for (Diagnostic& row : untimed_) leave_out(out, std::move(row));
       leave_out_without_time();
+      const auto is_of_cpu = [](const ResultRow::Placement& p) { return p.has_cpu_time && !p.has_time; };
+      if (is_of_cpu(row_.out_of_place) || is_of_cpu(row_.in_place)) ++cpu_times_;
     }
     if (table_.facts.datatype.empty()) table_.facts.datatype = row_.type;
     keep(row_.out_of_place, false);
@@ -471,7 +480,8 @@ class JsonReader : public nlohmann::json_sax<json> {
   /// Elements of the lists, with the one at hand.
   std::size_t rows_ = 0, devices_ = 0, variables_ = 0;
   RankEvidence evidence_;
-  std::optional<Location> cut_at_;
+  std::optional<Location> cut_at_, first_cpu_time_;
+  std::size_t cpu_times_ = 0;  ///< rows with such
   std::set<std::string> hosts_;
   int threads_ = 0, gpus_ = 0;
   bool has_results_ = false;

@@ -71,6 +71,7 @@ struct TableHead {
   bool time_stamp = false;
   bool milliseconds = false;
   bool known = false;
+  std::optional<Location> cpu_time;  ///< where it says so: times are the host's
 };
 
 class LogReader {
@@ -87,7 +88,7 @@ class LogReader {
     const std::size_t first = text.find_first_not_of(" \t");
     if (first == std::string_view::npos) return;
     if (text[first] == '#') {
-      comment(lines, text.substr(first + 1));
+      comment(lines, text.substr(first + 1), static_cast<int>(first + 1));
       return says_wrong(lines, text);
     }
     const std::vector<Word> row = words(text);
@@ -111,6 +112,7 @@ class LogReader {
 
   Result<Readings> finish(const Lines& lines) {
     end_of_odd_row();
+    end_of_cpu_times();
     finish_test(lines);
     wrong_results_.finish(out_, file_);
     if (complaints_.empty() && lines.number() == 0) complaints_.add({file_, 1, 1}, "the file is empty", "");
@@ -135,7 +137,8 @@ class LogReader {
         {lines.at(1 + skipped_), "the test says that its results were wrong", "the run itself is broken"});
   }
 
-  void comment(const Lines& lines, std::string_view text) {
+  /// `before`: characters of the line in front of `text`, beside what is skipped.
+  void comment(const Lines& lines, std::string_view text, int before) {
     const std::vector<Word> w = words(text);
     if (w.empty()) return;
     if (w[0].text == "nThread" || w[0].text == "nThreads" || (w[0].text == "Using" && w.size() > 1 && !devices_seen_)) {
@@ -143,7 +146,7 @@ class LogReader {
       return threads_and_gpus(w);
     }
     if (w[0].text == "Rank" && w.size() > 6) return device(lines, w);
-    if (w[0].text == "size" || w[0].text == "bytes") return heading(w);
+    if (w[0].text == "size" || w[0].text == "bytes") return heading(lines, w, before);
     if (is_end(text)) {
       complete_ = true;
       return;
@@ -201,11 +204,13 @@ class LogReader {
     return out;
   }
 
-  void heading(const std::vector<Word>& w) {
+  void heading(const Lines& lines, const std::vector<Word>& w, int before) {
+    end_of_cpu_times();
     TableHead h;
     std::vector<std::size_t> times;
     for (std::size_t i = 0; i < w.size(); ++i) {
       if (w[i].text == "time" || w[i].text == "cputime") times.push_back(i);
+      if (w[i].text == "cputime" && !h.cpu_time) h.cpu_time = lines.at(w[i].column + before + skipped_);
       if (w[i].text == "root") h.root = true;
       if (w[i].text == "#wrong") h.counts_wrong = true;
       if (w[i].text == "timestamp") h.time_stamp = true;
@@ -306,6 +311,10 @@ class LogReader {
       complaints_.add(at(row[0]), fmt::format("the size is '{}'", printable(row[0].text)), size_expected);
       return;
     }
+    if (heading_.cpu_time) {
+      ++cpu_times_;
+      return;
+    }
     if (placements == 1 && heading_.known && heading_.placements == 2)
       return one_placement(lines, row, first, *size, true);
     one_placement(lines, row, first, *size, false);
@@ -351,6 +360,12 @@ class LogReader {
     ++rows_;
     if (first + 2 < row.size()) evidence_.add(read_rates(row[first + 1].text, row[first + 2].text));
     test_.points.push_back({size, *time, in_place, std::nullopt});
+  }
+
+  /// Of the heading at hand: said once, with its rows counted.
+  void end_of_cpu_times() {
+    if (cpu_times_ > 0) leave_out(out_, of_cpu(*heading_.cpu_time, cpu_times_));
+    cpu_times_ = 0;
   }
 
   /// A row that others follow is wrong; the last one may be what a dying job left.
@@ -430,6 +445,7 @@ class LogReader {
   bool said_operation_ = false;
   int skipped_ = 0;
   std::size_t rows_ = 0;
+  std::size_t cpu_times_ = 0;  ///< rows under the heading at hand, where it is of these
 };
 
 }  // namespace
