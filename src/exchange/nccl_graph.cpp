@@ -19,6 +19,9 @@ namespace collcast::exchange {
 namespace {
 
 constexpr int most_channels = 64;
+/// Of rings, trees and CollNet's chains, each of which NCCL runs twice [src/init.cc, ringGraph.maxChannels of
+/// MAXCHANNELS / 2; src/graph/connect.cc]: it has no room for more.
+constexpr int most_channels_run_twice = most_channels / 2;
 constexpr double least_speed = 1e-3, most_speed = 1e6;  // GB/s of a channel; the slowest that NCCL looks for is 0.12
 constexpr std::uint64_t most_devices = 1024;
 
@@ -93,6 +96,11 @@ std::optional<nccl::StatedGraph> graph_of(XmlFile& xml, Element& e) {
             "expected 4 (ring) for graph 0, 1 to 3 (trees) for 1, 3 (a tree) for 2, 5 (NVLS) for 3, 6 (CollNet direct) "
             "or 3 for 4");
   const auto count = e.required_integer("nchannels", 0, most_channels);
+  const bool twice = out.id < 3;
+  if (twice && count.value_or(0) > most_channels_run_twice)
+    e.error("nchannels", fmt::format("nchannels of graph {} is {}", out.id, *count),
+            fmt::format("expected up to {}: NCCL runs each channel of rings and trees twice, and has {} at most",
+                        most_channels_run_twice, most_channels));
   std::optional<double> inside, between;  // GB/s
   for (const char* name : {"speedintra", "speedinter"})
     if (!e.has(name)) xml.error(e.place(), fmt::format("<graph> has no '{}'", name), "expected GB/s of a channel");

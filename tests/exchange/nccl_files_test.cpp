@@ -2,6 +2,7 @@
 #include "collcast/exchange/nccl_files.hpp"
 
 #include <catch2/catch.hpp>
+#include <fmt/format.h>
 
 #include <limits>
 #include <memory>
@@ -226,6 +227,41 @@ TEST_CASE("what is no graph of NCCL is refused at its place") {
   CHECK(graph_errors("<graphs>" + two.substr(two.find("<graph "), two.find("</graphs>") - two.find("<graph ")) +
                      two.substr(two.find("<graph "), two.find("</graphs>") - two.find("<graph ")) + "</graphs>") ==
         Errors{"g:2:1: graph 0 is there twice"});
+}
+
+TEST_CASE("a file's rings run, whatever their number, or are refused at it: never are they the search's") {
+  const auto text_of = [](int id, int channels) {
+    std::string attributes =
+        fmt::format("id=\"{}\" pattern=\"{}\" nchannels=\"{}\" speedintra=\"1\" speedinter=\"1\" ", id,
+                    id == 3   ? 5
+                    : id == 0 ? 4
+                              : 1,
+                    channels);
+    std::string all;
+    for (int i = 0; i < channels; ++i)
+      all += id == 3 ? "<channel><gpu dev=\"0\"/></channel>"
+                     : "<channel><gpu dev=\"0\"/><gpu dev=\"1\"/><gpu dev=\"2\"/><gpu dev=\"3\"/><gpu dev=\"4\"/>"
+                       "<gpu dev=\"5\"/><gpu dev=\"6\"/><gpu dev=\"7\"/></channel>";
+    return graph_of(attributes + "typeintra=\"NVL\" typeinter=\"PIX\"", all);
+  };
+  // dgx-a100's search has 12.
+  for (int channels = 1; channels <= 64; ++channels) {
+    CAPTURE(channels);
+    const auto read = exchange::read_nccl_graphs(text_of(0, channels), "g");
+    REQUIRE(read.ok() == (channels <= 32));
+    if (!read.ok()) {
+      CHECK(messages(read.errors()) == Errors{fmt::format("g:2:38: nchannels of graph 0 is {}", channels)});
+      continue;
+    }
+    const auto file = std::make_shared<nccl::GraphFile>(read->file);
+    const auto c = connected(test::shipped_machine("dgx-a100"), 1, with_files({}, {file, nullptr}));
+    REQUIRE(c.ok());
+    CHECK(c->ring.channels == channels);
+    CHECK(c->channels == 2 * channels);
+  }
+  CHECK(graph_errors(text_of(1, 33)) == Errors{"g:2:38: nchannels of graph 1 is 33"});
+  // NVLS has a channel per head, run once.
+  CHECK(graph_errors(text_of(3, 64)).empty());
 }
 
 TEST_CASE("a graph file cut off anywhere is an error with a place") {
