@@ -161,6 +161,10 @@ Result<ReadMsccl> read_msccl(std::string_view text, const std::string& file) {
   algorithm.where = root.place();
   algorithm.name = shown(root.required_text("name"));
   algorithm.protocol = shown(root.text("proto"));
+  const std::vector<std::string> protocols{"Simple", "LL", "LL128"};
+  if (!algorithm.protocol.empty() && std::ranges::count(protocols, algorithm.protocol) == 0)
+    root.error("proto", fmt::format("proto is '{}'", algorithm.protocol),
+               expected_one_of(algorithm.protocol, protocols));
   const std::string coll = root.required_text("coll");
   const auto kind = kinds().find(coll);
   if (kind != kinds().end())
@@ -173,6 +177,11 @@ Result<ReadMsccl> read_msccl(std::string_view text, const std::string& file) {
   algorithm.in_place = root.integer("inplace", 0, 1).value_or(0) == 1;
   algorithm.least = size_of(root, "minBytes");
   algorithm.most = size_of(root, "maxBytes");
+  const bool no_limit = !algorithm.most || *algorithm.most == Bytes(0);
+  if (algorithm.least && !no_limit && *algorithm.most < *algorithm.least)
+    root.error("maxBytes",
+               fmt::format("maxBytes is {}, minBytes {}", algorithm.most->value(), algorithm.least->value()),
+               "expected maxBytes no less than minBytes");
   root.ignore({"nthreads", "outofplace", "redop"});
   root.finish();
   read_gpus(xml, root, ranks, algorithm);

@@ -272,9 +272,8 @@ class Reading {
         xml_.warn("a NIC's speed is not known", child.place_of("speed"),
                   "NCCL counts 10 Gb/s for it, and so it is here");
       net.rate = Bandwidth((speed && *speed > 0 ? static_cast<double>(*speed) : 10'000) * 125e3);
-      constexpr double most_latency = 1e12;  // us: as long as a time of a machine's file may be
-      if (const auto latency = child.number("latency", 0))
-        net.latency = Seconds(std::min(*latency, most_latency) * 1e-6);
+      constexpr double most_latency = 1e5;  // us: a tenth of a second, far beyond any NIC's
+      if (const auto latency = child.number("latency", 0, most_latency)) net.latency = Seconds(*latency * 1e-6);
       net.gpudirect = gpudirect(child);
       if (const auto coll = child.integer("coll", 0)) net.collnet = *coll != 0;
       child.ignore({"name", "port", "guid", "maxconn", "keep", "net", "gin", "numa_node"});

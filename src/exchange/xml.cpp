@@ -296,15 +296,17 @@ std::optional<std::uint64_t> Element::hexadecimal(const char* attribute) {
   return std::nullopt;
 }
 
-std::optional<double> Element::number(const char* attribute, double least) {
+std::optional<double> Element::number(const char* attribute, double least, double most) {
   const std::string given = text(attribute);
   if (!has(attribute)) return std::nullopt;
   double value = 0;
   const auto [end, failed] = std::from_chars(given.data(), given.data() + given.size(), value);
-  if (failed == std::errc{} && end == given.data() + given.size() && std::isfinite(value) && value >= least)
+  if (failed == std::errc{} && end == given.data() + given.size() && std::isfinite(value) && value >= least &&
+      value <= most)
     return value;
   error(attribute, fmt::format("{} of <{}> is '{}'", attribute, name(), shown(given)),
-        fmt::format("expected a number from {}", least));
+        std::isfinite(most) ? fmt::format("expected a number from {} to {}", least, most)
+                            : fmt::format("expected a number from {}", least));
   return std::nullopt;
 }
 

@@ -73,7 +73,8 @@ class Element {
   /// "0x10de".
   std::optional<std::uint64_t> hexadecimal(const char* attribute);
   /// Finite and not below `least`.
-  std::optional<double> number(const char* attribute, double least);
+  std::optional<double> number(const char* attribute, double least,
+                               double most = std::numeric_limits<double>::infinity());
   /// Known and not looked at.
   void ignore(std::initializer_list<const char*> attributes);
 

@@ -120,7 +120,8 @@ Calibration read_calibration(Reader& reader, const Node& node, const std::string
   Calibration out;
   Object o(reader, node, path);
   o.required("machine", out.machine, AsName{});
-  o.optional("library", out.library, as_word<Library>({Library::ideal, Library::nccl}));
+  const bool known = o.optional("library", out.library, as_word<Library>({Library::ideal, Library::nccl}));
+  if (!known && node.find("library") != nullptr) return out;  // what else it should have is the library's to say
   if (out.library == Library::nccl) {
     if (const Node* factors = o.required_map("factors")) out.nccl = read_factors(reader, *factors, path + ".factors");
   } else {

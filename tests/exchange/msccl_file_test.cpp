@@ -86,6 +86,13 @@ TEST_CASE("what cannot be is refused, all at once, with its place") {
   CHECK(errors(replaced(chain, "ngpus=\"2\"", "ngpus=\"1\"")).front() == "a:7:12: gpu 1 of 1");
   CHECK(errors(replaced(chain, "gpu id=\"1\"", "gpu id=\"0\"")).front() == "a:7:12: gpu 0 is there twice");
   CHECK(errors(replaced(chain, "nchannels=\"1\"", "nchannels=\"-1\"")).size() == 1);
+  CHECK(errors(replaced(chain, "proto=\"Simple\"", "proto=\"FOO\"")).front().ends_with("proto is 'FOO'"));
+  const auto with = [](const std::string& attributes) {
+    return replaced(chain, "<algo ", "<algo " + attributes + " ");
+  };
+  CHECK(errors(with("minBytes=\"100\" maxBytes=\"50\"")) == Errors{"a:1:32: maxBytes is 50, minBytes 100"});
+  for (const char* fine : {"minBytes=\"50\" maxBytes=\"50\"", "minBytes=\"50\" maxBytes=\"0\"", "maxBytes=\"50\""})
+    CHECK(errors(with(fine)).empty());
   CHECK(errors(replaced(chain, "type=\"s\"", "type=\"x\"")) == Errors{"a:4:25: type is 'x'"});
   CHECK(errors(replaced(chain, "cnt=\"1\"", "cnt=\"0\"")).size() == 1);
   CHECK(errors(replaced(chain, "cnt=\"1\"", "cnt=\"1e9\"")).size() == 1);

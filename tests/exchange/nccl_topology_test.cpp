@@ -223,6 +223,18 @@ TEST_CASE("values that cannot be are errors at the value, all at once") {
                                   "f:4:36: speed of <net> is '-100'", "f:4:51: latency of <net> is 'nan'"});
 }
 
+TEST_CASE("a NIC's latency is bounded, and none beyond is taken for another") {
+  const auto of = [](const std::string& latency) {
+    return errors_of(system_of("<nic><net name=\"a\" dev=\"0\" speed=\"100\" latency=\"" + latency + "\"/></nic>"));
+  };
+  const auto refuses = [&](const std::string& latency) {
+    const Errors errors = of(latency);
+    return std::ranges::count(errors, "f:3:49: latency of <net> is '" + latency + "'") == 1;
+  };
+  for (const char* latency : {"5e6", "100000.1", "1e300", "inf"}) CHECK(refuses(latency));
+  for (const char* latency : {"0", "5", "100000"}) CHECK_FALSE(refuses(latency));
+}
+
 TEST_CASE("what may be there once is refused twice, with both places") {
   CHECK(errors_of(system_of(gpu(0) + gpu(0))) == Errors{"f:4:13: busid '0000:01:00.0' is there twice",
                                                         "f:4:91: gpu dev '0' is there twice",

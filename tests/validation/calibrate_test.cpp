@@ -82,6 +82,13 @@ TEST_CASE("an overlay's mistakes are errors at their places, all at once") {
   CHECK(errors_of(good + good.substr(good.find("  - machine"))).find("calibrated twice") != std::string::npos);
   CHECK(errors_of("schema: collcast.overlay.v1\nfitted_by: x\nmachines: []\n").find("machines is empty") !=
         std::string::npos);
+  // Which keys there should be depends on the library: of one that is not known that alone is said.
+  const std::string foreign = errors_of(
+      "schema: collcast.overlay.v1\nfitted_by: x\nmachines:\n"
+      "  - machine: dgx-h100\n    library: foo\n    factors: {links: 1}\n");
+  CHECK(foreign.starts_with("o.yaml:5:14: error: machines.0.library is 'foo'"));
+  CHECK(foreign.find("base_latency") == std::string::npos);
+  CHECK(foreign.find("factors") == std::string::npos);
   CHECK(errors_of("schema: collcast.topology.v1\nname: x\n").find("collcast.overlay.v1") != std::string::npos);
   CHECK(errors_of("schema: collcast.overlay.v1\n").find("required key 'machines' is missing") != std::string::npos);
 }
