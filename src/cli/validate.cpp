@@ -44,7 +44,8 @@ struct ValidateArgs {
 Diagnostics nothing_scored(const ValidateReport& report) {
   Diagnostics out;
   for (const UnscoredTable& table : report.unscored)
-    out.push_back({command_line, fmt::format("table '{}' cannot be scored: {}", table.id, table.why), table.hint});
+    out.push_back({table.where.file.empty() ? command_line : table.where,
+                   fmt::format("table '{}' cannot be scored: {}", table.id, table.why), table.hint});
   return out;
 }
 

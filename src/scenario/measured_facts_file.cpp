@@ -22,6 +22,11 @@ std::string_view to_string(Health health) {
   return "unknown";
 }
 
+Location MeasuredFacts::place_of(std::string_view key) const {
+  const auto found = std::ranges::find(places, key, &std::pair<std::string, Location>::first);
+  return found == places.end() ? Location{} : found->second;
+}
+
 namespace input {
 
 namespace {
@@ -100,6 +105,26 @@ std::vector<std::string> unknown_keys(const Node& tree) {
   return out;
 }
 
+bool is_negative(const std::string& text) {
+  return text.size() > 1 && text[0] == '-' && text[1] >= '0' && text[1] <= '9';
+}
+
+/// Words that are taken as they stand, but for what no machine has.
+void refuse_negative(Reader& reader, const Node& tree, const char* key, const std::string& text, const char* expected) {
+  if (is_negative(text)) reader.error(tree.find(key)->at, fmt::format("{} is '{}'", key, text), expected);
+}
+
+/// A node has a GPU for each of its ranks.
+void check_gpus(Reader& reader, const Node& tree, const MeasuredFacts& facts) {
+  if (facts.gpus_per_node <= 0 || facts.nodes <= 0 || facts.ranks <= 0) return;
+  const int ranks = facts.ranks_per_node > 0 ? facts.ranks_per_node : (facts.ranks - 1) / facts.nodes + 1;
+  if (ranks > facts.gpus_per_node)
+    reader.error(tree.find("gpus_per_node")->at,
+                 fmt::format("gpus_per_node is {}, but {} ranks on {} node{} are {} on each", facts.gpus_per_node,
+                             facts.ranks, facts.nodes, facts.nodes == 1 ? "" : "s", ranks),
+                 fmt::format("expected {} or more, or other nodes, nranks or ranks_per_node", ranks));
+}
+
 MeasuredFacts read_measured_facts(Reader& reader, const Node& tree) {
   MeasuredFacts out;
   Object o(reader, tree, "");
@@ -128,7 +153,11 @@ MeasuredFacts read_measured_facts(Reader& reader, const Node& tree) {
     for (std::size_t i = 0; i < spread->items.size(); ++i)
       out.spread.push_back(read_spread(reader, spread->items[i], fmt::format("spread.{}", i)));
   }
+  refuse_negative(reader, tree, "nics_per_node", out.nics, "expected a number with a rate, such as 8x HDR200, or none");
+  refuse_negative(reader, tree, "nccl_version", out.nccl_version, "expected a version such as 2.27.3");
+  check_gpus(reader, tree, out);
   out.unknown_keys = unknown_keys(tree);
+  for (const Entry& entry : tree.entries) out.places.emplace_back(entry.key, entry.value.at.location());
   return out;
 }
 

@@ -184,8 +184,10 @@ TEST_CASE("CPU time is no time of a collective: its rows are left out, counted a
       "collective "
       "takes: left out";
   // Alone they are no table; the place is the heading's word, behind what a launcher puts before a line, too.
-  CHECK(first_error(log_of(devices + of_cpu + rows + ending)) == "t.log:7:58: " + left_out);
-  CHECK(first_error(log_of("0: " + of_cpu + rows)) == "t.log:2:58: " + left_out);
+  CHECK(first_error(log_of(devices + of_cpu + rows + ending)) == "t.log:7:55: " + left_out);
+  std::string labelled = "0: ";
+  for (const char c : of_cpu + rows) labelled += c == '\n' ? "\n0: " : std::string(1, c);
+  CHECK(first_error(log_of(labelled)) == "t.log:2:58: " + left_out);
   // Before or behind a test of times, which is as without them.
   const std::string timed = devices + new_heading + rows + ending;
   for (const bool first : {false, true}) {

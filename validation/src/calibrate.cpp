@@ -333,12 +333,13 @@ Result<CalibrateResult> calibrate(const std::vector<MeasuredTable>& tables, Mach
     if (place)
       placed.push_back(std::move(place).value());
     else
-      out.report.unused.push_back({table.facts.id, place.errors().front().message, place.errors().front().hint});
+      out.report.unused.push_back(
+          {table.facts.id, place.errors().front().message, place.errors().front().hint, place.errors().front().where});
   }
   if (placed.empty()) {
     Diagnostics errors;
     for (const UnscoredTable& table : out.report.unused)
-      errors.push_back({{}, fmt::format("table '{}' cannot be used: {}", table.id, table.why), table.hint});
+      errors.push_back({table.where, fmt::format("table '{}' cannot be used: {}", table.id, table.why), table.hint});
     if (errors.empty()) errors.push_back({{}, "there is no table to fit to", "expected a table with rows"});
     return errors;
   }

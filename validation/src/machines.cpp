@@ -6,6 +6,7 @@
 #include <cctype>
 #include <span>
 
+#include "collcast/nccl/communicator.hpp"
 #include "collcast/report/documents.hpp"
 #include "derive_machine.hpp"
 #include "gpu_name.hpp"
@@ -186,14 +187,22 @@ Result<Machines::Choice> Machines::choose(const MeasuredFacts& facts) {
     return Choice{&spec, "option", gpu_remark(facts, spec), {}};
   }
   for (const TopologySpec& spec : specs_)
-    if (std::find(spec.systems.begin(), spec.systems.end(), facts.system) != spec.systems.end())
-      return Choice{&spec, "system", {}, {}};
+    if (std::find(spec.systems.begin(), spec.systems.end(), facts.system) != spec.systems.end()) {
+      // Its GPU in words that nobody knows speaks for nothing.
+      const bool knows = nccl::compute_capability(facts.gpu).has_value();
+      return Choice{&spec, "system", knows ? gpu_remark(facts, spec) : std::string(), {}};
+    }
   // Nobody's list has it, but it is how a machine is called here.
   for (const TopologySpec& spec : specs_)
     if (spec.name == facts.system) return Choice{&spec, "system", gpu_remark(facts, spec), {}};
   const int per_node = facts.ranks_per_node > 0 ? facts.ranks_per_node : facts.ranks / std::max(1, facts.nodes);
   Result<DerivedMachine> made = derive_machine(specs_, facts, per_node);
-  if (!made) return made.errors();
+  if (!made) {
+    Diagnostics errors = made.errors();
+    for (Diagnostic& one : errors)
+      if (one.where.file.empty()) one.where = facts.place_of(facts.system.empty() ? "gpu" : "system");
+    return errors;
+  }
   DerivedMachine machine = std::move(made).value();
   Choice out{nullptr, machine.derivation.changed.empty() ? "gpu" : "derived", guess_text(facts, machine),
              machine.derivation};
@@ -231,24 +240,26 @@ Result<PlacedTable> Machines::place(const MeasuredTable& table) {
   if (facts.ranks == 0 || facts.nodes == 0)
     return cannot("it does not say how many ranks on how many nodes there were", "give --ranks and --nodes");
   if (!facts.contradiction.empty())
-    return cannot(facts.contradiction,
-                  "is it the sidecar of another table? Correct it, or remove it and give --ranks and --nodes");
+    return Diagnostic{facts.contradicting, facts.contradiction,
+                      "is it the sidecar of another table? Correct it, or remove it and give --ranks and --nodes"};
   if (!facts.doubt.empty())
     return cannot(facts.doubt,
                   "lines are missing in the log, or the test split its ranks into groups; give --ranks and "
                   "--nodes of one collective");
-  if (facts.ranks < 2) return cannot("one rank alone communicates with nobody");
+  if (facts.ranks < 2) return Diagnostic{facts.place_of("nranks"), "one rank alone communicates with nobody", {}};
   const int per_node = facts.ranks_per_node > 0 ? facts.ranks_per_node : facts.ranks / facts.nodes;
   if (per_node * facts.nodes != facts.ranks)
-    return cannot(fmt::format("{} ranks do not spread evenly over {} nodes", facts.ranks, facts.nodes),
-                  "were lines lost? Give --ranks and --nodes");
+    return Diagnostic{facts.place_of("nranks"),
+                      fmt::format("{} ranks do not spread evenly over {} nodes", facts.ranks, facts.nodes),
+                      "were lines lost? Give --ranks and --nodes"};
   const Result<Choice> choice = choose(facts);
   if (!choice) return choice.errors();
   const TopologySpec& spec = *choice->spec;
   const int size = endpoints_of(spec);
   if (per_node > size && !spec.teaching)
-    return cannot(fmt::format("{} ranks per node, but a node of {} has {}", per_node, spec.name, size),
-                  "name another machine with --topology");
+    return Diagnostic{facts.place_of("nranks"),
+                      fmt::format("{} ranks per node, but a node of {} has {}", per_node, spec.name, size),
+                      "name another machine with --topology"};
   std::vector<Rank> ranks = ranks_of(facts, spec, per_node);
   const int nodes = static_cast<int>(ranks.back().value()) / size + 1;
   Result<std::shared_ptr<const Fabric>> fabric = built(spec, nodes);

@@ -30,24 +30,28 @@ const MeasuredPoint* outside_its_spread(const MeasuredTable& table) {
 
 }  // namespace
 
-std::string sidecar_contradiction(const MeasuredFacts& sidecar, const MeasuredTable& table,
-                                  const std::vector<std::string>& kinds, const RankEvidence& evidence) {
+std::optional<Diagnostic> sidecar_contradiction(const MeasuredFacts& sidecar, const MeasuredTable& table,
+                                                const std::vector<std::string>& kinds, const RankEvidence& evidence) {
+  const auto contradicts = [&](const char* key, std::string why) {
+    return Diagnostic{sidecar.place_of(key), std::move(why), {}};
+  };
   if (std::find(kinds.begin(), kinds.end(), sidecar.collective) == kinds.end())
-    return fmt::format("its sidecar is of {}, its rows are of {}", printable(sidecar.collective),
-                       printable(table.facts.collective));
+    return contradicts("collective", fmt::format("its sidecar is of {}, its rows are of {}",
+                                                 printable(sidecar.collective), printable(table.facts.collective)));
   const auto range = evidence.rates ? ranks_of_rates(table.facts.collective, *evidence.rates) : std::nullopt;
   if (range && (sidecar.ranks < range->least || sidecar.ranks > range->most))
-    return fmt::format("its sidecar says {} ranks, but its bus bandwidths are those of {}", sidecar.ranks,
-                       range_text(*range));
+    return contradicts("nranks", fmt::format("its sidecar says {} ranks, but its bus bandwidths are those of {}",
+                                             sidecar.ranks, range_text(*range)));
   const bool any = std::any_of(table.points.begin(), table.points.end(),
                                [](const MeasuredPoint& point) { return point.spread.has_value(); });
   if (!sidecar.spread.empty() && !any && table.facts.collective == sidecar.collective)
-    return "its sidecar has repetitions of none of its sizes";
+    return contradicts("spread", "its sidecar has repetitions of none of its sizes");
   if (const MeasuredPoint* point = outside_its_spread(table))
-    return fmt::format("its sidecar has repetitions of {} to {} at {}, its row says {}",
-                       format_seconds(table.spread_of(*point)->least), format_seconds(table.spread_of(*point)->most),
-                       format_bytes(point->size), format_seconds(point->time));
-  return {};
+    return contradicts("spread", fmt::format("its sidecar has repetitions of {} to {} at {}, its row says {}",
+                                             format_seconds(table.spread_of(*point)->least),
+                                             format_seconds(table.spread_of(*point)->most), format_bytes(point->size),
+                                             format_seconds(point->time)));
+  return std::nullopt;
 }
 
 }  // namespace collcast

@@ -146,8 +146,12 @@ class Rows {
   std::vector<MeasuredTable> take() {
     std::vector<std::string> kinds;
     for (const MeasuredTable& table : tables_) kinds.push_back(table.facts.collective);
-    for (std::size_t i = 0; sidecar_ && i < tables_.size(); ++i)
-      tables_[i].facts.contradiction = sidecar_contradiction(*sidecar_, tables_[i], kinds, evidence_[i]);
+    for (std::size_t i = 0; sidecar_ && i < tables_.size(); ++i) {
+      const auto found = sidecar_contradiction(*sidecar_, tables_[i], kinds, evidence_[i]);
+      if (!found) continue;
+      tables_[i].facts.contradiction = found->message;
+      tables_[i].facts.contradicting = found->where;
+    }
     for (MeasuredTable& table : tables_)
       if (lacking_.count(table.facts.collective) > 0) table.facts.complete = false;
     if (broken_off_ && !tables_.empty()) tables_.back().facts.complete = false;

@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "collcast/base/diagnostic.hpp"
 #include "collcast/base/quantity.hpp"
 #include "collcast/report/documents.hpp"
 
@@ -83,6 +84,7 @@ struct ScoredTable {
 
 struct UnscoredTable {
   std::string id, why, hint;
+  Location where = {};  ///< of what a sidecar says; nowhere: not of one
 };
 
 /// "all_reduce.large=8%": a limit on the median error of sound tables, those that no source calls broken.

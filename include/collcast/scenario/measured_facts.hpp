@@ -35,7 +35,9 @@ struct MeasuredFacts {
   std::vector<std::string> unknown_keys;                         ///< of the sidecar
   std::string doubt;          ///< why `ranks` cannot be right; empty: nothing speaks against it
   std::string contradiction;  ///< why the sidecar that these are from is another table's; empty: it may be this one's
-  bool complete = true;       ///< the test finished, and no row was left out as wrong or without a usable time
+  Location contradicting{};   ///< where the sidecar says that
+  std::vector<std::pair<std::string, Location>> places;  ///< of the sidecar's values, by their keys
+  bool complete = true;  ///< the test finished, and no row was left out as wrong or without a usable time
   /// Of one row over its repetitions, where the tool that measured wrote it.
   struct Spread {
     Bytes size{};
@@ -43,6 +45,8 @@ struct MeasuredFacts {
     Seconds least{}, median{}, p95{}, most{};
   };
   std::vector<Spread> spread;
+  /// Nowhere for what no sidecar says.
+  Location place_of(std::string_view key) const;
 };
 
 Result<MeasuredFacts> parse_measured_facts(std::string_view text, std::string_view file_name);
