@@ -174,6 +174,72 @@ TEST_CASE("a row whose algbw is not its size over its time is left out, rounding
   CHECK(json->untimed[0].message.find("1024 B in 0.0115 us are 89 GB/s, but its algbw is 0.1 GB/s") == 0);
 }
 
+TEST_CASE("a row whose size is not its count of elements is left out, in text and in JSON") {
+  const auto left_out = [](const std::string& size, const std::string& count, const std::string& type) {
+    // Two ranks, in text and in JSON.
+    const std::string row = size + " " + count + " " + type + " none -1 12.50 N/A N/A 0 N/A N/A N/A N/A\n";
+    const auto text =
+        log_of(devices + new_heading + "8 2 float none -1 12.5 0.00 0.00 0 N/A N/A N/A N/A\n" + row + ending);
+    REQUIRE(text.ok());
+    const auto json = json_of(json_log(json_row + ",\n{\"size\":" + size + ",\"count\":" + count + ",\"type\":\"" +
+                                           type + R"(","out_of_place":{"time":12.5}})",
+                                       R"({"rank":0,"hostname":"n1"},{"rank":1,"hostname":"n2"})"));
+    REQUIRE(json.ok());
+    const bool out = !text->untimed.empty();
+    CHECK(json->untimed.size() == text->untimed.size());
+    CHECK(text->tables.at(0).points.size() == (out ? 1 : 2));
+    CHECK(json->tables.at(0).points.size() == (out ? 2 : 3));
+    CHECK(text->tables.at(0).facts.complete == !out);
+    CHECK(json->tables.at(0).facts.complete == !out);
+    if (out) CHECK(json->untimed[0].message == text->untimed[0].message);
+    return out ? to_text(text->untimed[0].where) + ": " + text->untimed[0].message : std::string();
+  };
+  CHECK(left_out("1048576", "2621", "float") ==
+        "t.log:10:9: 1048576 B are not 2621 elements of float: this row is left out");
+  CHECK_FALSE(left_out("1048576", "262145", "float").empty());
+  CHECK_FALSE(left_out("1048576", "524288", "float").empty());  // twice as much as there is
+  const std::vector<std::pair<std::string, std::int64_t>> types{{"int8", 1},  {"uint8", 1},    {"f8e4m3", 1},
+                                                                {"half", 2},  {"bfloat16", 2}, {"int32", 4},
+                                                                {"float", 4}, {"int64", 8},    {"double", 8}};
+  for (const auto& [type, width] : types)
+    for (const std::int64_t size : {8, 24, 1 << 20, 1000000 * 8}) {
+      CAPTURE(type, size);
+      CHECK(left_out(std::to_string(size), std::to_string(size / width), type).empty());
+      // Gathers have what one of the ranks sends.
+      if (size / width > 1) CHECK(left_out(std::to_string(size), std::to_string(size / width / 2), type).empty());
+      CHECK_FALSE(left_out(std::to_string(size), std::to_string(size / width + 1), type).empty());
+    }
+  CHECK(left_out("10", "2", "float").empty());  // a part of an element is none
+  CHECK(left_out("64", "0", "float").empty());  // too small for the ranks
+}
+
+TEST_CASE("JSON with more devices in a process than it has GPUs, or with no version, says so") {
+  const auto of = [](int devices, const std::string& pid) {
+    std::string list;
+    for (int i = 0; i < devices; ++i)
+      list += (i > 0 ? "," : "") + ("{\"rank\":" + std::to_string(i) + ",\"pid\":" + pid + ",\"hostname\":\"n1\"}");
+    return json_of(json_log(json_row, list)).value().tables.at(0).facts;
+  };
+  // json_log's process has four GPUs.
+  CHECK(of(4, "11").doubt.empty());
+  CHECK(of(4, "11").ranks == 4);
+  CHECK(of(8, "11").doubt == "its config gives a process 4 GPUs, but process 11 on 'n1' has 8 devices");
+  CHECK(of(1, "11").ranks == 4);  // the first of each process alone
+
+  const auto version = [](const std::string& number) {
+    std::string text = json_log(json_row);
+    text.replace(text.find("22703"), 5, number);
+    return json_of(text).value();
+  };
+  CHECK(version("22703").warnings.empty());
+  CHECK(version("null").warnings.empty());
+  const auto negative = version("-1");
+  REQUIRE(negative.warnings.size() == 1);
+  CHECK(negative.warnings[0].message == "nccl_version is '-1': it is as if it were not there");
+  CHECK(negative.warnings[0].where.column > 1);
+  CHECK(negative.tables.at(0).facts.nccl_version.empty());
+}
+
 TEST_CASE("CPU time is no time of a collective: its rows are left out, counted at their heading") {
   std::string of_cpu = new_heading;
   for (std::size_t at = 0; (at = of_cpu.find("   time", at)) != std::string::npos;) of_cpu.replace(at, 7, "cputime");

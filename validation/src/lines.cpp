@@ -112,13 +112,22 @@ Diagnostic unknown_operation(Location where, std::string_view word) {
           "expected sum, prod, max, min, avg, mulsum or none"};
 }
 
-bool is_type(std::string_view word) {
-  constexpr std::array<std::string_view, 24> known{"int8",    "uint8", "int32",    "uint32",   "int64",   "uint64",
-                                                   "half",    "float", "double",   "bfloat16", "fp8",     "f8e4m3",
-                                                   "f8e5m2",  "char",  "fp8_e4m3", "fp8_e5m2", "float16", "float32",
-                                                   "float64", "int",   "long",     "uint",     "ulong",   "byte"};
-  return std::ranges::find(known, word) != known.end();
+int width_of(std::string_view type) {
+  struct Type {
+    std::string_view name;
+    int width;
+  };
+  constexpr std::array known{Type{"int8", 1},    Type{"uint8", 1},    Type{"int32", 4},    Type{"uint32", 4},
+                             Type{"int64", 8},   Type{"uint64", 8},   Type{"half", 2},     Type{"float", 4},
+                             Type{"double", 8},  Type{"bfloat16", 2}, Type{"fp8", 1},      Type{"f8e4m3", 1},
+                             Type{"f8e5m2", 1},  Type{"char", 1},     Type{"fp8_e4m3", 1}, Type{"fp8_e5m2", 1},
+                             Type{"float16", 2}, Type{"float32", 4},  Type{"float64", 8},  Type{"int", 4},
+                             Type{"long", 8},    Type{"uint", 4},     Type{"ulong", 8},    Type{"byte", 1}};
+  const auto found = std::ranges::find(known, type, &Type::name);
+  return found == known.end() ? 0 : found->width;
 }
+
+bool is_type(std::string_view word) { return width_of(word) > 0; }
 
 Diagnostic unknown_type(Location where, std::string_view word, const char* then) {
   return {std::move(where), fmt::format("the type is '{}': {}", printable(word), then),

@@ -76,6 +76,8 @@ bool is_operation(std::string_view word);
 Diagnostic unknown_operation(Location where, std::string_view word);
 /// What nccl-tests calls types, over the years.
 bool is_type(std::string_view word);
+/// Bytes of an element; 0 of what is no type.
+int width_of(std::string_view type);
 Diagnostic unknown_type(Location where, std::string_view word, const char* then);
 
 /// Takes `row` among those that are left out.

@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <istream>
 #include <iterator>
+#include <map>
 #include <set>
 #include <span>
 #include <utility>
@@ -127,7 +128,8 @@ bool is_of_nccl(std::string_view name) {
 struct ResultRow {
   bool wrong = false;  ///< an error in it was said
   std::optional<Bytes> size;
-  std::string type;
+  std::string count, type;
+  Location counted{};
   struct Placement {
     std::optional<Seconds> time;
     std::string time_text, algbw, busbw;
@@ -181,6 +183,7 @@ class JsonReader : public nlohmann::json_sax<json> {
   bool end_object() override {
     path_.pop_back();
     if (is("results", "[]")) finish_row();
+    if (is("config", "devices", "[]") && !device_.second.empty()) ++devices_of_[std::exchange(device_, {})];
     close();
     return !complaints.too_many();
   }
@@ -232,19 +235,31 @@ class JsonReader : public nlohmann::json_sax<json> {
     lacking_ = lacking_ || cpu_times_ > 0;
     table_.file = file_;
     f.nodes = static_cast<int>(hosts_.size());
-    const int per_process = std::max(1, threads_) * std::max(1, gpus_);
-    if (!ranks_.empty()) {
-      // As many as are named, not as the highest of them says: between the two a device may have been lost.
-      const bool first_ones = std::all_of(ranks_.begin(), ranks_.end(), [&](int r) { return r % per_process == 0; });
-      f.ranks = static_cast<int>(ranks_.size()) * (first_ones ? per_process : 1);
-      evidence_.highest = *ranks_.rbegin();
-    }
+    f.ranks = listed_ranks();
+    if (!ranks_.empty()) evidence_.highest = *ranks_.rbegin();
     f.complete = !cut_off && !lacking_;
-    f.doubt = repeated_.empty() ? doubt_of_ranks(f, evidence_) : repeated_;
+    f.doubt = !repeated_.empty() ? repeated_ : doubt_of_devices();
+    if (f.doubt.empty()) f.doubt = doubt_of_ranks(f, evidence_);
     return std::move(table_);
   }
 
  private:
+  int gpus_of_process() const { return std::max(1, threads_) * std::max(1, gpus_); }
+  /// As many as are named, not as the highest of them says: between the two a device may have been lost.
+  int listed_ranks() const {
+    const int each = gpus_of_process();
+    const bool first_ones = std::all_of(ranks_.begin(), ranks_.end(), [&](int r) { return r % each == 0; });
+    return static_cast<int>(ranks_.size()) * (first_ones ? each : 1);
+  }
+  /// Of a process that has more devices than its configuration gives it; nothing where none has.
+  std::string doubt_of_devices() const {
+    for (const auto& [process, count] : devices_of_)
+      if (gpus_ > 0 && count > gpus_of_process())
+        return fmt::format("its config gives a process {} GPU{}, but process {} on '{}' has {} devices",
+                           gpus_of_process(), gpus_of_process() == 1 ? "" : "s", printable(process.second),
+                           printable(process.first), count);
+    return {};
+  }
   /// What the parser says of a file that ends between tokens, and of one that ends within one.
   static bool ends_early(const std::string& what) {
     constexpr std::array<std::string_view, 4> remarks{"unexpected end of input", "missing closing quote",
@@ -321,7 +336,12 @@ class JsonReader : public nlohmann::json_sax<json> {
     } else if (is("args", "[]")) {
       if (const std::string_view test = test_named_in(text); !test.empty()) table_.facts.collective = std::string(test);
     } else if (is("nccl_version")) {
-      if (const auto code = read_whole(text)) table_.facts.nccl_version = nccl_version_text(*code);
+      if (const auto code = read_whole(text); code && *code > 0)
+        table_.facts.nccl_version = nccl_version_text(*code);
+      else if (!text.empty())
+        out.warnings.push_back({here(),
+                                fmt::format("nccl_version is '{}': it is as if it were not there", printable(text)),
+                                "expected a number above 0, such as 22703 of 2.27.3"});
     } else if (is("out_of_bounds", "okay")) {
       if (text == "false" && !wrong_results.any())
         out.warnings.push_back({here(), "the test says that its results were wrong", "the run itself is broken"});
@@ -335,12 +355,18 @@ class JsonReader : public nlohmann::json_sax<json> {
                                 to_text(here()));
     } else if (is("config", "devices", "[]", "hostname")) {
       hosts_.insert(text);
+      device_.first = text;
+    } else if (is("config", "devices", "[]", "pid")) {
+      device_.second = text;
     } else if (is("config", "devices", "[]", "device_info")) {
       table_.facts.gpu = text;
     } else if (is("results", "[]", "size")) {
       if (row_.size) twice("the size of a result");
       row_.size = read_size(text);
       if (!row_.size) wrong("size", text, "expected a whole number of bytes, from 0 to 2^62");
+    } else if (is("results", "[]", "count")) {
+      row_.count = text;
+      row_.counted = here();
     } else if (is("results", "[]", "type")) {
       row_.type = text;
       if (!text.empty() && !is_type(trimmed(text)))
@@ -457,6 +483,11 @@ class JsonReader : public nlohmann::json_sax<json> {
       complaints.add(here(), "a result without size", "expected what nccl-tests -J writes");
       return;
     }
+    const std::string_view type = trimmed(row_.type);
+    if (auto wrong = count_contradiction(row_.counted, *row_.size, row_.count, type, listed_ranks())) {
+      lacking_ = true;
+      return leave_out(out, std::move(*wrong));
+    }
     if (*row_.size > Bytes(0)) {
       lacking_ = lacking_ || !untimed_.empty();
       for (Diagnostic& row : untimed_) leave_out(out, std::move(row));
@@ -483,6 +514,8 @@ class JsonReader : public nlohmann::json_sax<json> {
   std::optional<Location> cut_at_, first_cpu_time_;
   std::size_t cpu_times_ = 0;  ///< rows with such
   std::set<std::string> hosts_;
+  std::pair<std::string, std::string> device_;                     ///< host and process of the one at hand
+  std::map<std::pair<std::string, std::string>, int> devices_of_;  ///< of each process that is named
   int threads_ = 0, gpus_ = 0;
   bool has_results_ = false;
   bool lacking_ = false;  ///< a row was left out

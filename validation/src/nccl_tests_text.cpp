@@ -311,6 +311,11 @@ class LogReader {
       complaints_.add(at(row[0]), fmt::format("the size is '{}'", printable(row[0].text)), size_expected);
       return;
     }
+    if (auto wrong =
+            count_contradiction(at(row[1]), *size, row[1].text, row[2].text, static_cast<int>(ranks_.size()))) {
+      lacking_ = true;
+      return leave_out(out_, std::move(*wrong));
+    }
     if (heading_.cpu_time) {
       ++cpu_times_;
       return;

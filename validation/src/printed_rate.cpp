@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "lines.hpp"
+#include "values.hpp"
 
 namespace collcast {
 
@@ -44,6 +45,22 @@ std::optional<Diagnostic> rate_contradiction(Location where, Bytes size, std::st
       fmt::format("{} B in {} {} are {:.3g} GB/s, but its algbw is {} GB/s: this row is left out", size.value(),
                   printable(time), unit, gigabytes / ((t->least + t->most) / 2), printable(algbw)),
       "is the time in another unit than its heading says, or the line damaged?"};
+}
+
+std::optional<Diagnostic> count_contradiction(Location where, Bytes size, std::string_view count, std::string_view type,
+                                              int ranks) {
+  const auto elements = read_size(count);
+  const int width = width_of(type);
+  if (!elements || *elements == Bytes(0) || size == Bytes(0) || width == 0) return std::nullopt;
+  const std::int64_t n = elements->value(), of_size = size.value() / width;
+  // Gathers and their kin count what one rank sends; all of it together is a whole number of times as much.
+  const bool fits =
+      n == of_size || (size.value() % width == 0 && of_size % n == 0) || (ranks > 0 && n == of_size / ranks);
+  if (fits) return std::nullopt;
+  return Diagnostic{
+      std::move(where),
+      fmt::format("{} B are not {} elements of {}: this row is left out", size.value(), n, printable(type)),
+      "is the line damaged?"};
 }
 
 }  // namespace collcast
