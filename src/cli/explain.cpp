@@ -15,6 +15,7 @@
 #include "collcast/engine/footprint.hpp"
 #include "collcast/report/documents.hpp"
 #include "collcast/report/nccl_report.hpp"
+#include "collcast/workload/impossible_rate.hpp"
 
 namespace collcast::cli {
 
@@ -201,7 +202,13 @@ Exit explain_step(const ExplainArgs& args, const Session& session) {
   const Result<StepReport> report = forecast(args.scenario, session, nullptr, patience);
   if (!report && patience.has_ended_work()) return patience.refused(refuse(session, report.errors()));
   if (!report) return refuse(session, report.errors());
-  return patience.exit(deliver(session, explain(*report), format, args.output));
+  ExplainReport explained = explain(*report);
+  const StepResult& r = report->result;
+  if (const auto rate = report->inputs ? impossible_rate(*report->inputs, r.mfu, r.hfu) : std::nullopt) {
+    say(session, {*rate});
+    explained.said.push_back(*rate);
+  }
+  return patience.exit(deliver(session, explained, format, args.output));
 }
 
 }  // namespace
