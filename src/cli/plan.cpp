@@ -110,8 +110,7 @@ Result<Question> understand(const PlanArgs& args, const std::string& what_if, co
   if (!loaded) return loaded.errors();
   Scenario scenario = std::move(loaded).value();
   if (!scenario.step)
-    return Diagnostic{{scenario.file},
-                      "a scenario of measured tasks has no layout to plan",
+    return Diagnostic{scenario.origins.of("tasks"), "a scenario of measured tasks has no layout to plan",
                       "expected a scenario with a model and a batch"};
   const bool serves = scenario.step->serving.has_value();
   if (Diagnostics wrong = misplaced(args.space, args.goals, asked_layout(args), serves); !wrong.empty()) return wrong;

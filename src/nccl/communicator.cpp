@@ -11,6 +11,7 @@
 #include <type_traits>
 #include <variant>
 
+#include "collcast/base/units.hpp"
 #include "nccl/collnet_search.hpp"
 #include "nccl/nearest_nics.hpp"
 #include "nccl/pair_rates.hpp"
@@ -300,6 +301,27 @@ bool are_joined(const System& system, const std::vector<int>& gpus) {
 
 Diagnostic cannot(std::string why, std::string hint) { return {{}, std::move(why), std::move(hint)}; }
 
+/// At the slowest link of GPUs, with its value.
+Diagnostic too_slow(const TopologySpec& spec, double least) {
+  const auto joins_gpu = [&spec](const LinkGroup& link) {
+    return std::ranges::any_of(spec.devices, [&link](const DeviceGroup& d) {
+      return d.kind == DeviceKind::gpu && (d.name == link.from || d.name == link.to);
+    });
+  };
+  const LinkGroup* slowest = nullptr;
+  for (const LinkGroup& link : spec.links)
+    if (joins_gpu(link) && (slowest == nullptr || link.bandwidth < slowest->bandwidth)) slowest = &link;
+  Diagnostic out =
+      cannot(fmt::format("the links between the GPUs of {} are slower than what NCCL's search tries, {:.3g} "
+                         "GB/s and more; what NCCL falls back to is not modelled",
+                         spec.name, least),
+             "expected --library ideal, or faster links");
+  if (slowest == nullptr) return out;
+  out.where = slowest->where;
+  out.message += fmt::format(" ({} - {}: {})", slowest->from, slowest->to, format_bandwidth(slowest->bandwidth));
+  return out;
+}
+
 }  // namespace
 
 std::string_view to_string(PathType type) {
@@ -358,12 +380,7 @@ Result<Communicator> connect(const Fabric& fabric, const Group& group, const Env
   out.without_collnet = why_no_collnet(spec.plugin, environment, out.nodes);
   for (const std::vector<int>& gpus : unlike) {
     const auto found = search(system, gpus, out.nodes);
-    if (!found && out.nodes == 1 && are_joined(system, gpus))
-      return cannot(
-          fmt::format("the links between the GPUs of {} are slower than what NCCL's search tries, {:.3g} GB/s "
-                      "and more; what NCCL falls back to is not modelled",
-                      spec.name, speeds(*capability, false).back()),
-          "expected --library ideal, or faster links");
+    if (!found && out.nodes == 1 && are_joined(system, gpus)) return too_slow(spec, speeds(*capability, false).back());
     if (!found)
       return cannot(fmt::format("NCCL finds no way between the GPUs of {}", spec.name),
                     "expected GPUs joined by NVLink or PCIe, and NICs where there are several nodes");

@@ -80,7 +80,12 @@ class TreeBuilder : public nlohmann::json_sax<json> {
   bool parse_error(std::size_t position, const std::string&, const nlohmann::detail::exception& e) override {
     const std::string what = e.what();
     // "[json.exception.parse_error.101] parse error at line 1, column 2: syntax error ...": the tail says it.
-    const Location where = place_at(text_, position > 0 ? position - 1 : 0, name_);
+    const bool unexpected = what.find("unexpected") != std::string::npos;
+    const Location where = place_at(text_,
+                                    unexpected     ? start_of_token(position)
+                                    : position > 0 ? position - 1
+                                                   : 0,
+                                    name_);
     if (what.find("unexpected end of input") != std::string::npos) {
       errors.push_back(
           {where, "the JSON ends before it is complete", "is the file whole? A quote, bracket or brace is still open"});
@@ -94,6 +99,15 @@ class TreeBuilder : public nlohmann::json_sax<json> {
   }
 
  private:
+  /// Of the token that ends at `position` and fits nowhere: behind the last one that did, and at most a comma or colon.
+  std::size_t start_of_token(std::size_t position) const {
+    const std::size_t end = position > 0 ? position - 1 : 0;
+    std::size_t start = text_.find_first_not_of(" \t\r\n", std::min(last_end_, text_.size()));
+    if (start < end && (text_[start] == ',' || text_[start] == ':'))
+      start = text_.find_first_not_of(" \t\r\n", start + 1);
+    constexpr std::string_view punctuation = ",:]}";
+    return start < end && punctuation.find(text_[start]) == std::string_view::npos ? start : end;
+  }
   /// A node at the token the library has just read.
   Node token(Node::Kind kind) {
     std::size_t start = std::min(last_end_, text_.size());

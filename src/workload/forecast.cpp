@@ -211,9 +211,18 @@ Diagnostics check_operations(double operations, const Location& where, Bytes mem
            "use --method estimate, or fewer micro-batches"}};
 }
 
+/// What is wrong with a link of the machine is wrong with its bandwidth, which may have been set elsewhere.
+Location of_bandwidth(const Location& link, const Origins& origins) {
+  for (int i = 0;; ++i) {
+    const std::string path = "topology.node.links." + std::to_string(i);
+    if (!origins.knows(path)) return link;
+    if (to_text(origins.of(path)) == to_text(link)) return origins.of(path + ".bandwidth");
+  }
+}
+
 Diagnostics placed(Diagnostics errors, const Origins& origins) {
   for (Diagnostic& error : errors)
-    if (error.where.file.empty()) error.where = origins.of("collectives.algorithm");
+    error.where = error.where.file.empty() ? origins.of("collectives.algorithm") : of_bandwidth(error.where, origins);
   return errors;
 }
 

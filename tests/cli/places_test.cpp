@@ -38,6 +38,8 @@ TEST_CASE("an error that --set makes in a shipped machine stands at the --set") 
       {"topology show dgx-h100 --set nodes.max=4 --set nodes.default=8",
        "--set nodes.default=8:1:21: error: nodes.default is 8 but nodes.max is 4"},
       {"step llama3-70b-64xh100 --set topology.nodes.max=4", "--set topology.nodes.max=4:1:26: error: 8 nodes of 'dgx"},
+      {"step llama3-8b-8xh100 --set topology.node.links.0.bandwidth=1B/s",
+       "--set topology.node.links.0.bandwidth=1B/s:1:39: error: the links between the GPUs of dgx-h100 are slower "},
       {"step llama3-70b-64xh100 --set topology.network.attach=cpu",
        "--set topology.network.attach=cpu:1:31: error: the network attaches to 'cpu'"}};
   for (const auto& [words, beginning] : cases) check_first_line(words, beginning);

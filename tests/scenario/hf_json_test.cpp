@@ -13,7 +13,10 @@ TEST_CASE("what is not JSON is placed by line and column") {
   };
   for (const Case& c :
        {Case{"{\n  \"a\": 1,\n  \"b\" 2\n}", 3, 7}, Case{"{\"a\": 01}", 1, 8}, Case{"{\"a\": \"b", 1, 9},
-        Case{"{\"a\": 1} x", 1, 10}, Case{"{\"a\": \"\\q\"}", 1, 9}, Case{"nope", 1, 2}}) {
+        Case{"{\n\"a\": 1\n\"long\": 2}", 3, 1}, Case{"{\"a\": \"x\"\n  \"long\": 2}", 2, 3},
+        Case{"[1 \"long\"]", 1, 4}, Case{"{\"a\": 1,, \"b\": 2}", 1, 9}, Case{"{\"a\" : : 1}", 1, 8},
+        Case{"{\"a\": 1, 2345: 1}", 1, 10}, Case{"{\"a\": 1} x", 1, 10}, Case{"{\"a\": \"\\q\"}", 1, 9},
+        Case{"nope", 1, 2}}) {
     const auto m = parse_hf_config(c.text, "config.json");
     INFO(c.text);
     INFO(to_text(m.errors()));
