@@ -138,7 +138,8 @@ COMMANDS = [
     ("step", "collcast step llama3-405b-16384xh100 --what-if 8k-fsdp --method estimate"),
     ("step", "collcast step llama3-8b-128k-32xh100 --what-if ulysses"),
     ("plan", "collcast plan llama3-8b-128k-32xh100 --tp 1 --cp 8 --recompute full --zero 3 --simulate 0 "
-             "--set layout.dp_shard=2 --set training.no_sync=true"),
+             "--set layout.dp_shard=2 --set training.no_sync=true --why 1"),
+    ("plan", "collcast plan llama3-70b-64xh100 --tp 1 --pp 1 --recompute none --zero 3 --simulate 0 --set layout.dp_shard=2"),
     ("step", "collcast step mixtral-8x7b-64xh100 --what-if skewed"),
     ("step", "collcast step deepseek-v3-2048xh800 --what-if as-reported --method estimate"),
     ("step", f"collcast step deepseek-v3-2048xh800 --method estimate {PARTS}"),
