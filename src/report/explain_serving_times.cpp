@@ -113,6 +113,9 @@ void add_further_prompt(Section& out, const InferenceResult& served) {
   if (further == one)
     out.terms.push_back({"further prompt", "prompt", precise(one), further.count(), "s",
                          fmt::format("in a pass: no more than alone, and {} is", numbers)});
+  else if (further == Seconds{})
+    out.terms.push_back(
+        {"further prompt", {}, {}, 0, "s", fmt::format("in a pass: no less than nothing, and {} is", numbers)});
   else
     out.terms.push_back({"further prompt", "(full pass - prompt) / (prompts of a full pass - 1)", numbers,
                          further.count(), "s", "what one more adds to a pass with prompts; the rest is of the pass"});

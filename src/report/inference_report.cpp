@@ -109,9 +109,9 @@ Json document_json(const InferenceReport& report) {
                               {"tpot", error_json(row.tpot)},
                               {"calibrated_ttft", error_json(row.calibrated_ttft)},
                               {"calibrated_tpot", error_json(row.calibrated_tpot)}});
-  out["hosts"] = Json::array();
-  for (const HostTime& host : report.hosts)
-    out["hosts"].push_back({{"backend", host.backend}, {"n", host.rows}, {"host_s", host.time.count()}});
+  out["ttft_remainders"] = Json::array();
+  for (const TtftRemainder& one : report.remainders)
+    out["ttft_remainders"].push_back({{"backend", one.backend}, {"n", one.rows}, {"remainder_s", one.time.count()}});
   out["partial"] = report.not_reached > 0;
   out["not_reached"] = report.not_reached;
   out["unscored"] = Json::array();
@@ -148,12 +148,12 @@ Table summary_table(const InferenceReport& report) {
   return out;
 }
 
-Table hosts_table(const InferenceReport& report) {
-  Table out{"what the host adds to a first token, fitted to all rows of a backend",
-            {{"backend", "", Align::left}, {"rows", "", Align::right}, {"host", "", Align::right}},
+Table remainders_table(const InferenceReport& report) {
+  Table out{"what a first token takes beyond the forecast (the host, and what else is lacking), fitted to all rows",
+            {{"backend", "", Align::left}, {"rows", "", Align::right}, {"remainder", "", Align::right}},
             {}};
-  for (const HostTime& host : report.hosts)
-    out.rows.push_back({host.backend, fmt::format("{}", host.rows), format_seconds(host.time)});
+  for (const TtftRemainder& one : report.remainders)
+    out.rows.push_back({one.backend, fmt::format("{}", one.rows), format_seconds(one.time)});
   return out;
 }
 
@@ -197,7 +197,7 @@ std::optional<double> ratio_of(const std::optional<Seconds>& predicted, const st
 std::optional<double> InferenceDeviation::ttft_ratio() const { return ratio_of(predicted_ttft, measured_ttft); }
 std::optional<double> InferenceDeviation::tpot_ratio() const { return ratio_of(predicted_tpot, measured_tpot); }
 std::optional<Seconds> InferenceDeviation::calibrated_ttft() const {
-  return predicted_ttft && host ? std::optional(*predicted_ttft + *host) : std::nullopt;
+  return predicted_ttft && ttft_remainder ? std::optional(*predicted_ttft + *ttft_remainder) : std::nullopt;
 }
 std::optional<Seconds> InferenceDeviation::calibrated_tpot() const {
   return tpot_scale ? std::optional(*tpot_scale * predicted_tpot) : std::nullopt;
@@ -277,7 +277,7 @@ Page page(const InferenceReport& report) {
     out.blocks.push_back(
         Paragraph{budget_text(budget), budget.met() ? Paragraph::Tone::plain : Paragraph::Tone::warning});
   out.blocks.push_back(summary_table(report));
-  if (!report.hosts.empty()) out.blocks.push_back(hosts_table(report));
+  if (!report.remainders.empty()) out.blocks.push_back(remainders_table(report));
   out.blocks.push_back(farthest_table(report));
   if (!report.unscored.empty()) out.blocks.push_back(unscored_table(report));
   return out;

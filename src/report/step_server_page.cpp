@@ -147,7 +147,8 @@ constexpr const char* not_modelled_in_flight =
 
 constexpr const char* not_modelled_in_run =
     "all clients begin at once, and each sends its next request when it has its last token; a pass with prompts in it "
-    "takes what they take and what {} takes; not modelled: weights read once for both, requests that wait "
+    "takes what one takes whatever is in it, what they add and what {} takes; not modelled: weights read once for "
+    "both, requests that wait "
     "for memory, the host's scheduling and launch gaps (docs/steps.md).";
 constexpr const char* not_modelled_of_drafts =
     "every pass brings each sequence the mean of tokens; not modelled: sequences that have more accepted than others, "

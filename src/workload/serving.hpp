@@ -42,7 +42,9 @@
 // P_k together, and a token of all D:
 //   P' = (P_k - P)/(k - 1), 0 <= P' <= P     a further prompt of a pass; P where k = 1
 //   prompts x P' + passes with prompts x (P - P') + tokens x D
-// P - P' is what a pass takes whatever is in it: weights are read once, kernels started once.
+// P - P' is what a pass takes whatever is in it: weights are read once, kernels started once. Where a pass has room for
+// one prompt or a part of it nothing is told apart: parts of a prompt take their share of P, without what each pass of
+// them takes once more.
 #pragma once
 
 #include "collcast/workload/step.hpp"

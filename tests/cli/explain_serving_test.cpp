@@ -151,8 +151,8 @@ void check_times(const Terms& t, const Asked& asked, const Json& step) {
     check_parts(t, "a full pass",
                 "stage " + std::to_string(step["breakdown_stage"].get<int>()) + ", a full pass of prompts", "full pass",
                 1);
-    further = std::min(p, (whole_pass - p) / (k - 1));
-    closed_further = std::min(closed_prompts, (all - closed_prompts) / (k - 1));
+    further = std::clamp((whole_pass - p) / (k - 1), 0.0, p);
+    closed_further = std::clamp((all - closed_prompts) / (k - 1), 0.0, closed_prompts);
     CHECK(t.at("TTFT", "further prompt") == Approx(further).epsilon(1e-7));
     prompt_passes = t.at("TTFT", "passes with prompts waited for");
     prompt_passes_between = t.at("TPOT", "passes with prompts between two tokens");

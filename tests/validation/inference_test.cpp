@@ -398,51 +398,71 @@ TEST_CASE("the command scores the shipped servers, lists every other one, and ho
   CHECK(run_shell(with_data + "collcast validate --inference --kernels", folder.path()).exit == 2);
 }
 
+namespace {
+
+InferenceDeviation served_row(const char* architecture, const char* layout, double ttft, double tpot) {
+  InferenceDeviation out;
+  out.of = {"r", "s", "vllm", "h100_sxm", architecture, "agg", "bf16"};
+  out.architecture = architecture;
+  out.layout = layout;
+  out.measured_ttft = Seconds(ttft);
+  out.predicted_ttft = Seconds(0.1);
+  out.measured_tpot = Seconds(tpot);
+  out.predicted_tpot = Seconds(0.01);
+  return out;
+}
+
+}  // namespace
+
 TEST_CASE("what is fitted to servers is fitted to other rows than those that it is scored on") {
-  const auto row = [](const char* model, const char* layout, double ttft, double tpot, double predicted_tpot) {
-    InferenceDeviation out;
-    out.of = {"r", "s", "vllm", "h100_sxm", model, "agg", "bf16"};
-    out.layout = layout;
-    out.measured_ttft = Seconds(ttft);
-    out.predicted_ttft = Seconds(0.1);
-    out.measured_tpot = Seconds(tpot);
-    out.predicted_tpot = Seconds(predicted_tpot);
-    return out;
-  };
   InferenceReport report;
-  report.rows = {row("a", "tp 1", 0.13, 0.02, 0.01), row("a", "tp 2", 0.12, 0.03, 0.01),
-                 row("b", "tp 1", 0.15, 0.01, 0.01)};
-  report.rows.push_back(row("c", "tp 1", 0.2, 0.05, 0.01));
-  report.rows.back().of.backend = "sglang";
+  report.rows = {served_row("a", "tp 1", 0.13, 0.02), served_row("a", "tp 2", 0.12, 0.03),
+                 served_row("b", "tp 1", 0.15, 0.01), served_row("c", "tp 1", 0.2, 0.05)};
+  report.rows[3].of.backend = "sglang";
+  // Another name of one architecture is no other model: some measurements are in the table under both.
+  report.rows[1].of.model = "a's second name";
   cross_validate(report);
-  // The host of a's rows is b's row, and of b's the lighter half of a's two: 1/0.12 weighs more than 1/0.13.
-  CHECK(report.rows[0].host->count() == Approx(0.05));
-  CHECK(report.rows[1].host->count() == Approx(0.05));
-  CHECK(report.rows[2].host->count() == Approx(0.02));
+  // The remainder of a's rows is b's row, and of b's the heavier of a's two: 1/0.12 weighs more than 1/0.13.
+  CHECK(report.rows[0].ttft_remainder->count() == Approx(0.05));
+  CHECK(report.rows[1].ttft_remainder->count() == Approx(0.05));
+  CHECK(report.rows[2].ttft_remainder->count() == Approx(0.02));
   CHECK(report.rows[2].calibrated_ttft()->count() == Approx(0.12));
   CHECK(*report.rows[2].calibrated_ttft_ratio() == Approx(0.12 / 0.15));
-  CHECK_FALSE(report.rows[3].host.has_value());
-  // Scales leave out a model's layout alone: measured over predicted of the others is 1 and 3, 1 and 2, 2 and 3, each
-  // weighing its inverse.
+  CHECK_FALSE(report.rows[3].ttft_remainder.has_value());
+  // Scales leave out an architecture's layout alone: measured over predicted of the others is 1 and 3, 1 and 2, 2 and
+  // 3, each weighing its inverse.
   CHECK(*report.rows[0].tpot_scale == Approx(1));
   CHECK(*report.rows[1].tpot_scale == Approx(1));
   CHECK(*report.rows[2].tpot_scale == Approx(2));
   CHECK(report.rows[2].calibrated_tpot()->count() == Approx(0.02));
   CHECK_FALSE(report.rows[3].tpot_scale.has_value());
   // All rows of a backend: 0.02, 0.03 and 0.05, weighing 8.3, 7.7 and 6.7.
-  REQUIRE(report.hosts.size() == 2);
-  CHECK(report.hosts[0].backend == "sglang");
-  CHECK(report.hosts[0].time.count() == Approx(0.1));
-  CHECK(report.hosts[1].rows == 3);
-  CHECK(report.hosts[1].time.count() == Approx(0.03));
+  REQUIRE(report.remainders.size() == 2);
+  CHECK(report.remainders[0].backend == "sglang");
+  CHECK(report.remainders[0].time.count() == Approx(0.1));
+  CHECK(report.remainders[1].rows == 3);
+  CHECK(report.remainders[1].time.count() == Approx(0.03));
   // A row that nothing is fitted for counts as it is forecast.
   const InferenceSummaryRow all = summary(report).back();
   CHECK(all.calibrated_ttft.n == 4);
   CHECK(all.calibrated_tpot.n == 4);
   CHECK(all.calibrated_ttft.mean_ape == Approx((0.02 / 0.13 + 0.03 / 0.12 + 0.03 / 0.15 + 0.1 / 0.2) / 4));
-  // Forecasts that are too long have no host that is less than nothing.
-  InferenceReport longer;
-  longer.rows = {row("a", "tp 1", 0.05, 0.02, 0.01), row("b", "tp 1", 0.06, 0.02, 0.01)};
-  cross_validate(longer);
-  CHECK(longer.rows[0].host == Seconds(0));
+  CHECK(all.calibrated_tpot.mean_ape == Approx((0.5 + 2.0 / 3 + 1 + 0.8) / 4));
+}
+
+TEST_CASE("a scale is of one backend, system and precision, and nothing is added to forecasts that are too long") {
+  InferenceReport report;
+  report.rows = {served_row("a", "tp 1", 0.05, 0.02), served_row("b", "tp 1", 0.06, 0.02)};
+  cross_validate(report);
+  CHECK(report.rows[0].ttft_remainder == Seconds(0));
+  CHECK(*report.rows[0].tpot_scale == Approx(2));
+  report.rows[1].of.system = "h200_sxm";
+  cross_validate(report);
+  CHECK_FALSE(report.rows[0].tpot_scale.has_value());
+  report.rows[1].of = report.rows[0].of;
+  report.rows[1].of.precision = "fp8";
+  cross_validate(report);
+  CHECK_FALSE(report.rows[0].tpot_scale.has_value());
+  // The remainder is of the backend, whatever the system.
+  CHECK(report.rows[0].ttft_remainder.has_value());
 }

@@ -27,8 +27,9 @@ struct InferenceDeviation {
   std::optional<Seconds> predicted_ttft;  ///< nothing: no forecast says it
   Seconds predicted_tpot{};
   std::vector<std::string> assumed;
-  std::optional<double> tpot_scale = {};  ///< fitted to other rows; nothing: there are none
-  std::optional<Seconds> host = {};       ///< what it adds to a first token, likewise
+  std::string architecture = {};               ///< of the model: checkpoints of one description have the same
+  std::optional<double> tpot_scale = {};       ///< fitted to other rows; nothing: there are none
+  std::optional<Seconds> ttft_remainder = {};  ///< what a first token takes beyond the forecast, likewise
 
   std::optional<double> ttft_ratio() const;  ///< predicted over measured
   std::optional<double> tpot_ratio() const;
@@ -38,8 +39,9 @@ struct InferenceDeviation {
   std::optional<double> calibrated_tpot_ratio() const;
 };
 
-/// What the host adds to a first token, fitted to all rows of a backend.
-struct HostTime {
+/// What a first token takes beyond the forecast, one time fitted to all rows of a backend: the host's part (tokenizer,
+/// HTTP, scheduling), and whatever else a forecast lacks.
+struct TtftRemainder {
   std::string backend;
   int rows = 0;
   Seconds time{};
@@ -80,7 +82,7 @@ struct InferenceReport {
   std::size_t not_reached = 0;           ///< rows that there was no time for
   std::vector<InferenceBudgetOutcome> budgets;
   std::vector<std::string> warnings;
-  std::vector<HostTime> hosts = {};  ///< by backend
+  std::vector<TtftRemainder> remainders = {};  ///< by backend
 };
 
 /// By backend, system, mode, precision, model and source, then all.

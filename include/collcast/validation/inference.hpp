@@ -42,7 +42,7 @@ struct ServedRow {
 /// Or every reason why it is none yet.
 Result<ServedRow> served_row(const InferenceRow&, const ServedModels&, const std::vector<ServerSettings>& = {});
 
-/// Puts into each row what is fitted to others alone, and into the report the hosts of all
+/// Puts into each row what is fitted to others alone, and into the report the remainders of backends
 /// (validation/src/inference/calibrate.cpp).
 void cross_validate(InferenceReport&);
 

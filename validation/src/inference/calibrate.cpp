@@ -1,10 +1,13 @@
-// Of servers, what is fitted to other rows: the host's part of a first token, and a scale of a token's time.
+// Of servers, what is fitted to other rows: what a first token takes beyond the forecast, and a scale of a token's
+// time.
 //
-// The host's part (tokenizer, HTTP, scheduling) is one time for each backend, fitted to the rows of all other models:
-// it minimises the mean of |(p + t)/m - 1|, so that it is the median of m - p, each row weighing 1/m, and not below 0.
-// A token has one scale for each backend, system and precision, fitted to the cell's rows of other models and layouts:
-// it minimises the mean of |s p/m - 1|, the median of m/p, each row weighing p/m. No row is scored with what it was
-// fitted to.
+// A first token's remainder (the host's part, and whatever else a forecast lacks: it grows with the requests in flight)
+// is one time for each backend, fitted to the rows of all other architectures: it minimises the mean of |(p + t)/m -
+// 1|, so that it is the median of m - p, each row weighing 1/m, and not below 0. A token has one scale for each
+// backend, system and precision, fitted to the cell's rows but for those of the same architecture and layout: it
+// minimises the mean of |s p/m - 1|, the median of m/p, each row weighing p/m. Models of one architecture stand
+// together, as some measurements are in the table under two names (DeepSeek's R1 and V3); so no row is scored with what
+// its own measurement was fitted to.
 #include <algorithm>
 #include <map>
 #include <tuple>
@@ -35,7 +38,7 @@ std::optional<double> weighted_median(std::vector<Weighed> values) {
 
 /// Of rows with both times that `counts`.
 template <class Counts>
-std::optional<Seconds> host_of(const std::vector<InferenceDeviation*>& rows, const Counts& counts) {
+std::optional<Seconds> remainder_of(const std::vector<InferenceDeviation*>& rows, const Counts& counts) {
   std::vector<Weighed> values;
   for (const InferenceDeviation* row : rows)
     if (counts(*row))
@@ -44,19 +47,20 @@ std::optional<Seconds> host_of(const std::vector<InferenceDeviation*>& rows, con
   return median ? std::optional(Seconds(std::max(0.0, *median))) : std::nullopt;
 }
 
-void put_hosts(InferenceReport& report) {
+void put_remainders(InferenceReport& report) {
   std::map<std::string, std::vector<InferenceDeviation*>> backends;
   for (InferenceDeviation& row : report.rows)
     if (row.ttft_ratio()) backends[row.of.backend].push_back(&row);
   for (const auto& [backend, rows] : backends) {
-    const std::optional<Seconds> all = host_of(rows, [](const InferenceDeviation&) { return true; });
-    report.hosts.push_back({backend, static_cast<int>(rows.size()), all.value_or(Seconds{})});
+    const std::optional<Seconds> all = remainder_of(rows, [](const InferenceDeviation&) { return true; });
+    report.remainders.push_back({backend, static_cast<int>(rows.size()), all.value_or(Seconds{})});
     std::map<std::string, std::optional<Seconds>> without;
     for (InferenceDeviation* row : rows) {
-      const auto [known, fresh] = without.try_emplace(row->of.model);
+      const auto [known, fresh] = without.try_emplace(row->architecture);
       if (fresh)
-        known->second = host_of(rows, [&](const InferenceDeviation& other) { return other.of.model != row->of.model; });
-      row->host = known->second;
+        known->second = remainder_of(
+            rows, [&](const InferenceDeviation& other) { return other.architecture != row->architecture; });
+      row->ttft_remainder = known->second;
     }
   }
 }
@@ -68,12 +72,12 @@ void put_scales(InferenceReport& report) {
   for (const auto& [cell, rows] : cells) {
     std::map<std::pair<std::string, std::string>, std::optional<double>> without;
     for (InferenceDeviation* row : rows) {
-      const std::pair configuration(row->of.model, row->layout);
+      const std::pair configuration(row->architecture, row->layout);
       const auto [known, fresh] = without.try_emplace(configuration);
       if (fresh) {
         std::vector<Weighed> values;
         for (const InferenceDeviation* other : rows)
-          if (std::pair(other->of.model, other->layout) != configuration)
+          if (std::pair(other->architecture, other->layout) != configuration)
             values.push_back({1 / *other->tpot_ratio(), *other->tpot_ratio()});
         known->second = weighted_median(std::move(values));
       }
@@ -85,7 +89,7 @@ void put_scales(InferenceReport& report) {
 }  // namespace
 
 void cross_validate(InferenceReport& report) {
-  put_hosts(report);
+  put_remainders(report);
   put_scales(report);
 }
 

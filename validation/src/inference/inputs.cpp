@@ -11,8 +11,8 @@
 //   load          ten requests of each client, all of which begin at once, and passes of up to 8192 tokens. Rows of
 //                 1024 and 8192 tokens in and out are InferenceMAX's, whose README has prompts and answers of 80 to
 //                 100 % of the row's tokens; the others are the source's own, whose tools (AIConfigurator's
-//                 eval/benchmarks: aiperf with deviations of 0, bench_serving with a range ratio of 1, ten requests of
-//                 each client) have all of one length. What servers.csv says of how a row's server was started goes
+//                 eval/benchmarks: genai-perf with deviations of 0, bench_serving with a range ratio of 1, ten requests
+//                 of each client) have all of one length. What servers.csv says of how a row's server was started goes
 //                 before: its places, its passes (at least two tokens of each request), its looks for requests, its
 //                 cache
 //   precision     where a row names none, its checkpoint's

@@ -151,6 +151,7 @@ InferenceDeviation deviation(const Job& job) {
   out.predicted_ttft = job.ttft;
   out.predicted_tpot = job.tpot;
   out.assumed = job.served->assumed;
+  out.architecture = job.served->inputs.model.name;
   return out;
 }
 
