@@ -89,7 +89,7 @@ void add_forecast(const ScenarioArgs& args, const Session& session, const Patien
   if (!saved) return append(out.errors, saved.errors());
   // A variant's gate is at the base's place.
   for (Diagnostic& broken : broken_gates(*report)) {
-    if (!args.what_if.empty()) broken.message = fmt::format("{}: {}", saved->front().name, broken.message);
+    if (!args.what_if.empty()) broken.message = fmt::format("{} ({})", broken.message, saved->front().name);
     out.broken.push_back(std::move(broken));
   }
   out.overview.items.push_back({NamedResult(saved->front().name, saved->front()),

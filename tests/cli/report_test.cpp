@@ -36,9 +36,9 @@ TEST_CASE("a variant's broken gate is told from the base's, by the name that JUn
     if (line.find("gate broken: ") == std::string::npos) continue;
     ++gates;
     lines.insert(line);
-    // Of these all are variants': "PLACE: error: NAME: gate broken: ...".
-    const std::size_t from = line.find(" error: ") + 8;
-    const std::string name = line.substr(from, line.find(": gate broken: ") - from);
+    // Of these all are variants': "PLACE: error: gate broken: ... (NAME)".
+    const std::size_t from = line.rfind(" (") + 2;
+    const std::string name = line.substr(from, line.rfind(')') - from);
     CHECK(name.starts_with("llama3-8b-8xh100, what if "));
     CHECK(broken.out.find("<testsuite name=\"" + name + "\"") != std::string::npos);
   }
