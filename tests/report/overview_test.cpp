@@ -4,6 +4,7 @@
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
+#include <cstdint>
 #include <pugixml.hpp>
 #include <set>
 #include <sstream>
@@ -239,7 +240,7 @@ TEST_CASE("a timeline chart keeps every stream's span, and merges only what is a
 
 TEST_CASE("rows of a timeline say each stage once, of training and of a server") {
   Schedule schedule;
-  for (int stage = 0; stage < 2; ++stage) {
+  for (std::uint32_t stage = 0; stage < 2; ++stage) {
     const std::string name = "stage " + std::to_string(stage);
     for (const std::string& stream : {name, name + " messages"}) schedule.add_stream({stream, Rank(8 * stage)});
     schedule.add_stream({"compute", Rank(8 * stage)});
