@@ -1,13 +1,12 @@
 // Of servers, what is fitted to other rows: what a first token takes beyond the forecast, and a scale of a token's
 // time.
 //
-// A first token's remainder (the host's part, and whatever else a forecast lacks: it grows with the requests in flight)
-// is one time for each backend, fitted to the rows of all other architectures: it minimises the mean of |(p + t)/m -
-// 1|, so that it is the median of m - p, each row weighing 1/m, and not below 0. A token has one scale for each
-// backend, system and precision, fitted to the cell's rows but for those of the same architecture and layout: it
-// minimises the mean of |s p/m - 1|, the median of m/p, each row weighing p/m. Models of one architecture stand
-// together, as some measurements are in the table under two names (DeepSeek's R1 and V3); so no row is scored with what
-// its own measurement was fitted to.
+// A first token's remainder (the host's part, and whatever else a forecast lacks) is one time for each backend, fitted
+// to the rows of all other architectures. It minimises the mean of |(p + t)/m - 1|, so that it is the median of m - p,
+// each row weighing 1/m, and not below 0. A token has one scale for each backend, system and precision, fitted to the
+// cell's rows but for those of the same architecture and layout: it minimises the mean of |s p/m - 1|, the median of
+// m/p, each row weighing p/m. Models of one architecture stand together, as some measurements are in the table under
+// two names (DeepSeek's R1 and V3); so no row is scored with what its own measurement was fitted to.
 #include <algorithm>
 #include <map>
 #include <tuple>
