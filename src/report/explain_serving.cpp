@@ -222,16 +222,14 @@ void add_times(Section& out, const ServingTimes& t) {
 
 /// A run of requests has passes of several prompts: how many a full one has.
 void add_prompts_of_full_pass(Section& out, const Serving& s) {
-  const RequestLoad& load = *s.load;
-  const bool places = s.batch < load.max_batched_tokens / s.mean_prompt_tokens();
-  out.terms.push_back({"prompts of a full pass",
-                       {},
-                       {},
-                       static_cast<double>(s.prompts_in_full_pass()),
-                       "",
-                       places ? "all places, of the mean length"
-                              : fmt::format("of the mean length, {} tokens, whole ones in up to {} tokens",
-                                            s.mean_prompt_tokens(), load.max_batched_tokens)});
+  const int fit = s.load->max_batched_tokens / s.mean_prompt_tokens();
+  const std::string tokens = fmt::format("of the mean length, {} tokens", s.mean_prompt_tokens());
+  const std::string note =
+      s.batch < 2 || fit < 2
+          ? fmt::format("{}: so many never pass together, and show what a further one would add", tokens)
+      : s.batch < fit ? "all places, of the mean length"
+                      : fmt::format("{}, whole ones in up to {} tokens", tokens, s.load->max_batched_tokens);
+  out.terms.push_back({"prompts of a full pass", {}, {}, static_cast<double>(s.prompts_in_full_pass()), "", note});
 }
 
 Section closed_form_of_prompts(const StepReport& report, const PassWords& words, const ServingTimes& t,

@@ -103,7 +103,7 @@ struct PromptsWaitedFor {
   }
 };
 
-/// What one more prompt adds to a pass; nothing where a pass has room for one.
+/// What one more prompt adds to a pass, of a load.
 void add_further_prompt(Section& out, const InferenceResult& served) {
   if (!served.full_pass) return;
   const int k = served.full_pass->prompts;

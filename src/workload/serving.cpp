@@ -86,7 +86,7 @@ Result<Seconds> tokens_back(const StepInputs& in, const Fabric& fabric, const Co
 struct Priced {
   StepPlan prompts, tokens;  ///< the tokens behind the prompts: the shortest context
   Seconds back{};
-  std::optional<StepPlan> full = {};  ///< several prompts of a load together
+  std::optional<StepPlan> full = {};  ///< several prompts together, of a load
   double operations() const { return prompts.operations() + 2 * tokens.operations() + (full ? full->operations() : 0); }
 };
 Result<Priced> priced(const StepInputs& in, const Fabric& fabric, const CollectiveTime& time) {

@@ -40,11 +40,11 @@
 // pass (collcast/workload/request_load.hpp), and TTFT and TPOT are what a request waits for on the mean, in prompts, in
 // passes with prompts and in tokens. Of mean lengths a prompt alone takes P, as many as a pass has room for, k, take
 // P_k together, and a token of all D:
-//   P' = (P_k - P)/(k - 1), 0 <= P' <= P     a further prompt of a pass; P where k = 1
+//   P' = (P_k - P)/(k - 1), 0 <= P' <= P     a further prompt of a pass
 //   prompts x P' + passes with prompts x (P - P') + tokens x D
-// P - P' is what a pass takes whatever is in it: weights are read once, kernels started once. Where a pass has room for
-// one prompt or a part of it nothing is told apart: parts of a prompt take their share of P, without what each pass of
-// them takes once more.
+// P - P' is what a pass takes whatever is in it: weights are read once, kernels started once. A pass that has room for
+// one prompt or a part of it takes that, too: there k is 2, a pass that is priced and never run, so that each part of a
+// prompt reads the weights once more.
 #pragma once
 
 #include "collcast/workload/step.hpp"
@@ -56,7 +56,7 @@ namespace collcast::workload {
 /// What passes the model at once: the prompts of a micro-batch, or a token of each of its sequences behind `context`,
 /// with speculative decoding those that are verified.
 StepInputs prompt_pass(const StepInputs&);
-/// As many prompts of a load as a pass has room for.
+/// As many prompts of a load as a pass has room for, and two at the least: what a further one adds is read off them.
 StepInputs full_prompt_pass(const StepInputs&);
 StepInputs token_pass(const StepInputs&, int context);
 

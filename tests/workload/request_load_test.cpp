@@ -325,6 +325,33 @@ TEST_CASE("what a pass takes whatever is in it is counted once for all of its pr
     CHECK(phase->breakdown.total().count() == Approx(phase->time().count()).epsilon(1e-9));
 }
 
+TEST_CASE("each part of a prompt takes what a pass does, and TTFT does not jump where a second prompt has room") {
+  StepInputs in = inputs(small_model(), layout(2, 1, 1), 512, 1);
+  in.options.optimizer = false;
+  const auto at = [&](int batch, int tokens) {
+    StepInputs changed = in;
+    changed.serving = of_load(batch, 512, 33, {0, 0, 1, tokens});
+    return forecast(changed, four_nodes());
+  };
+  // One place: a prompt of 512 tokens passes in four parts, alone.
+  const StepResult parts = at(1, 128), whole = at(1, 512);
+  const InferenceResult &p = *parts.inference, &w = *whole.inference;
+  const Seconds prompt = w.prefill.pass.time(), of_pass = prompt - w.further_prompt();
+  CHECK(of_pass > Seconds());
+  CHECK(p.further_prompt() == w.further_prompt());
+  CHECK(w.prefill.time().count() == Approx(prompt.count()));
+  CHECK(p.prefill.time().count() == Approx((prompt + 3 * of_pass).count()));
+  CHECK(w.prefill.breakdown.total().count() == Approx(prompt.count()).epsilon(1e-9));
+  // Of several, more room never lengthens the run, and one token more than two prompts take changes little.
+  Seconds last(1e9);
+  for (const int tokens : {256, 512, 1023, 1024, 1025, 2048}) {
+    const Seconds run = at(8, tokens).inference->load->duration;
+    CHECK(run <= last * (1 + 1e-3));
+    last = run;
+  }
+  CHECK(at(8, 1024).inference->further_prompt() == at(8, 1023).inference->further_prompt());
+}
+
 TEST_CASE("a further prompt takes no less than nothing and no more than one alone") {
   CHECK(further_prompt(Seconds(2), Seconds(5), 4) == Seconds(1));
   CHECK(further_prompt(Seconds(2), Seconds(5), 2) == Seconds(2));
@@ -335,7 +362,10 @@ TEST_CASE("a further prompt takes no less than nothing and no more than one alon
   };
   CHECK(of(8, 100, 1000) == 8);
   CHECK(of(16, 100, 1099) == 10);
-  CHECK(of(16, 100, 99) == 1);
+  // What a further one adds is read off two, however few pass together.
+  CHECK(of(16, 100, 199) == 2);
+  CHECK(of(16, 100, 99) == 2);
+  CHECK(of(1, 100, 1000) == 2);
   Serving steady = of_load(16, 100, 10, {});
   steady.load.reset();
   CHECK(steady.prompts_in_full_pass() == 1);

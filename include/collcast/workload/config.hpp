@@ -380,9 +380,10 @@ struct Serving {
   /// Of prompts and answers, mean: what a pass is priced with.
   int mean_prompt_tokens() const { return load ? mean_of(prompt_tokens, 1) : prompt_tokens; }
   int mean_output_tokens() const { return load ? mean_of(output_tokens, 2) : output_tokens; }
-  /// Of the mean length, that the fullest pass has room for; without a load each passes alone.
+  /// Of the mean length, that the fullest pass has room for; two where it has room for one or a part, as what a
+  /// further prompt adds is read off them. Without a load each passes alone.
   int prompts_in_full_pass() const {
-    return load ? std::max(1, std::min(batch, load->max_batched_tokens / mean_prompt_tokens())) : 1;
+    return load ? std::max(2, std::min(batch, load->max_batched_tokens / mean_prompt_tokens())) : 1;
   }
   /// Tokens of a sequence in a pass of tokens, and how many it brings on the mean: no more than an answer has behind
   /// its first.

@@ -199,7 +199,7 @@ struct ServingPhase {
   ServingPass pass;
   Seconds time() const { return simulate.value_or(estimate); }
 };
-/// As many prompts of a run of requests as a pass has room for, together.
+/// As many prompts of a run of requests as a pass has room for, and two at the least, together.
 struct FullPromptPass {
   int prompts = 1;
   ServingPass pass;
@@ -214,7 +214,7 @@ struct InferenceResult {
   TokenTerms tokens;                    ///< the same
   std::optional<SimulatedTokens> simulated_tokens = {};
   std::optional<LoadTimes> load = {};            ///< of a server with one, at the prices that count
-  std::optional<FullPromptPass> full_pass = {};  ///< of a server with a load, where it has several prompts
+  std::optional<FullPromptPass> full_pass = {};  ///< of a server with a load
   /// What one more prompt adds to a pass with one, at the prices that count.
   Seconds further_prompt() const {
     const Seconds one = prefill.pass.time();
