@@ -265,6 +265,57 @@ double tree_rate(const Communicator& c, const Plan& plan) {
   return std::min(most, most_across_nodes(c, plan.protocol));
 }
 
+namespace {
+
+/// What a chunk of each channel takes of links and NICs, whichever is busiest.
+Load tree_links(const Communicator& c, const Limits& l, const Plan& plan, const Chunks& cut) {
+  // On one node the rate is that of GPUs that send up and down; of two GPUs each does one of them.
+  const double most = (c.nodes == 1 ? 2 / c.tree_sends : 1) * tree_rate(c, plan);
+  return longest({{cut.chunk * plan.channels / most, tree_rate_name(c, plan)},
+                  {c.tree_sends * cut.chunk * plan.channels / l.gpu, l.gpu_name},
+                  {tree_messages(c) * message_gap(c, plan), "messages"}});
+}
+
+/// And of a channel's own threads and lines.
+Load tree_lines(const Communicator& c, const Limits& l, const Plan& plan, const Chunks& cut) {
+  return longest({{cut.chunk / (tree_threads(plan.protocol) * l.channel), "channels"},
+                  {c.nodes == 1 ? 0 : through_network(l, cut.chunk), "messages"}});
+}
+
+}  // namespace
+
+Load tree_load(const Communicator& c, const Limits& l, const Plan& plan, const Chunks& cut) {
+  return longest({tree_lines(c, l, plan, cut), tree_links(c, l, plan, cut)});
+}
+
+double tree_way_up_alone(const Communicator& c, const Limits& l, const Plan& plan, const Chunks& cut) {
+  if (c.nodes == 1 || !nodes_alike(c)) return 0;
+  const double hop = l.network_hop + cut.chunk / l.channel + through_network(l, cut.chunk);
+  const double links = tree_links(c, l, plan, cut).seconds, lines = tree_lines(c, l, plan, cut).seconds;
+  // As much quicker as half of the links' load lets a channel be.
+  const double share = std::clamp(2 * (1 - lines / links), 0.0, 1.0);
+  return share * std::min(hop, (cut.count - 1) / 2 * links);
+}
+
+double tree_port(const Communicator& c, const Limits& l, const Plan& plan) {
+  return c.nodes == 1 ? std::min(2 * tree_rate(c, plan), l.gpu) : unlimited;
+}
+
+double tree_drive(const Communicator& c, const Limits& l, const Plan& plan) {
+  // A GPU of the chain sends up and down, but on a node of two.
+  return (c.nodes == 1 && c.most_on_a_node == 2 ? 1 : 2) * tree_threads(plan.protocol) * l.channel;
+}
+
+int tree_pieces(const Communicator& c, const Plan& plan, const Chunks& cut) {
+  if (plan.protocol == Protocol::simple) return 1;
+  // KiBs, of which a node's GPUs hide all but one. Fewer where there are many chunks over several nodes, whose number
+  // hides the same, so that they stay a simulation of a tenth of a second.
+  constexpr double most = 16, most_in_all = 90'000;
+  const double messages = 2 * cut.count * plan.channels * c.ranks;
+  const double wanted = c.nodes == 1 ? cut.chunk / 1024 : std::min(cut.chunk / 1024, most_in_all / messages);
+  return static_cast<int>(std::clamp(wanted, 1.0, most));
+}
+
 const char* tree_rate_name(const Communicator& c, const Plan& plan) {
   if (c.nodes > 1 && tree_rate(c, plan) >= most_across_nodes(c, plan.protocol)) return nics_name(c);
   if (const TreeChannel channel = tree_channel(c); channel.cap < channel.booked)
@@ -274,7 +325,7 @@ const char* tree_rate_name(const Communicator& c, const Plan& plan) {
 }
 
 std::vector<TreeWay> tree_ways(const Communicator& c, const Plan& plan) {
-  if (c.most_on_a_node * c.nodes == c.ranks) return {{c.most_on_a_node - 1.0, 1.0 * tree_levels(c.nodes)}};
+  if (nodes_alike(c)) return {{c.most_on_a_node - 1.0, 1.0 * tree_levels(c.nodes)}};
   std::vector<TreeWay> out;
   for (const bool second : {false, true}) {
     if (second && plan.channels <= c.tree.channels) break;

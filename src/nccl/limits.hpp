@@ -24,6 +24,9 @@ double slot(const Environment&, Protocol);
 /// Of NVLS, of one head and channel, unless a tree takes whole slots [src/transport/nvls.cc].
 inline constexpr double most_nvls_chunk = 131072;
 
+/// All nodes have as many ranks.
+inline bool nodes_alike(const Communicator& c) { return c.most_on_a_node * c.nodes == c.ranks; }
+
 /// The longest of several times, by name.
 struct Load {
   double seconds;
@@ -115,6 +118,19 @@ double most_across_nodes(const Communicator&, Protocol);
 
 /// NCCL's own limit of a tree, one direction, and no more than the NICs carry.
 double tree_rate(const Communicator&, const Plan&);
+/// A chunk of each channel past the busiest rank and NIC.
+Load tree_load(const Communicator&, const Limits&, const Plan&, const Chunks&);
+/// Seconds that a simulated tree over nodes gains while what goes up has a NIC to itself, as nothing comes down yet: a
+/// hop between nodes, and no more than half of the further chunks take. Measured trees are nearer to the closed form,
+/// which has no such gain. None where nodes have unlike numbers: there the closed form has the slowest node's NICs.
+double tree_way_up_alone(const Communicator&, const Limits&, const Plan&, const Chunks&);
+/// What a GPU of a tree over one node sends, up and down together, bytes per second; of several nodes the NICs are
+/// slower, by which chunks come one after the other.
+double tree_port(const Communicator&, const Limits&, const Plan&);
+/// What a channel's threads of a GPU send, up and down together, bytes per second.
+double tree_drive(const Communicator&, const Limits&, const Plan&);
+/// Of a tree's chunk, which go on one by one inside a node: under LL and LL128, whose lines do.
+int tree_pieces(const Communicator&, const Plan&, const Chunks&);
 /// What holds that rate: NCCL's cap on a tree's channel, or the links that its search booked.
 const char* tree_rate_name(const Communicator&, const Plan&);
 /// Messages of a tree's chunk through a NIC, the mean of both trees: an inner node sends up and twice down in one and

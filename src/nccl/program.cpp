@@ -46,7 +46,13 @@ Result<Program> ring_program(const Question& q) {
   // Chunks are counted in millionths of the longest.
   constexpr double parts = 1 << 20;
   const double longest = loops.full > 0 ? loops.most : loops.rest;
-  const int last = static_cast<int>(std::lround(loops.rest / longest * parts));
+  // A message's post takes as long whatever is in it: where posts hold the last loop, it has as many parts of the
+  // longest as its time has.
+  const auto held = [&](double chunk) {
+    return std::max(message_gaps(q.c, q.plan, hops.all, chunk), ring_load(l, hops.all, chunk, q.plan).seconds);
+  };
+  const double share = std::max(loops.rest / longest, held(loops.rest) / held(longest));
+  const int last = loops.rest > 0 ? static_cast<int>(std::lround(share * parts)) : 0;
   for (Lane& lane : pattern.lanes) {
     Phase loop = lane.phases.front();
     loop.width = static_cast<int>(parts);
@@ -98,14 +104,6 @@ Result<Program> chain_program(const Question& q) {
   return program;
 }
 
-/// Of a chunk whose lines go on one by one: KiBs, of which a node's GPUs hide all but one. Fewer where there are many
-/// chunks over several nodes, whose number hides the same, so that they stay a simulation of a tenth of a second.
-int pieces_of(double chunk, double messages, int nodes) {
-  constexpr double most = 16, most_in_all = 90'000;
-  const double wanted = nodes == 1 ? chunk / 1024 : std::min(chunk / 1024, most_in_all / messages);
-  return static_cast<int>(std::clamp(wanted, 1.0, most));
-}
-
 /// The smallest number modulo which the `numbers` of the nodes that any one sends to, its parent and children in either
 /// tree over them, are all different.
 int ways_between(const std::vector<int>& numbers) {
@@ -138,9 +136,7 @@ Result<Program> tree_program(const Question& q) {
   const bool by_line = q.plan.protocol != Protocol::simple;
   // Up and down; over several nodes of the node that sends most: inner in one tree, a leaf in the other.
   const double sends = tree_messages(q.c);
-  // A GPU of the chain sends up and down, but on a node of two.
-  const double drive = (q.c.nodes == 1 && q.c.most_on_a_node == 2 ? 1 : 2) * tree_threads(q.plan.protocol) * l.channel;
-  const int pieces = by_line ? pieces_of(cut.chunk, 2 * cut.count * q.plan.channels * q.c.ranks, q.c.nodes) : 1;
+  const int pieces = tree_pieces(q.c, q.plan, cut);
   Pattern pattern{"tree", q.group, static_cast<int>(cut.count) * pieces, {}};
   for (int channel = 0; channel < q.plan.channels; ++channel) {
     Lane lane;
@@ -156,25 +152,29 @@ Result<Program> tree_program(const Question& q) {
   }
   Rates rates = rates_of(q, l, cut.chunk);
   const double most = sends * tree_rate(q.c, q.plan);
-  rates.drive = drive;
-  rates.port = q.c.nodes == 1 ? std::min(most, l.gpu) : unlimited;
+  rates.drive = tree_drive(q.c, l, q.plan);
+  rates.port = tree_port(q.c, l, q.plan);
   if (by_line) {
     // What a GPU's threads take for the piece is not seen at each of a chain's GPUs.
     const double streamed = std::max(0.0, l.hop - cut.chunk / pieces / rates.drive);
     rates.beyond += rates.hop - streamed;
     rates.hop = streamed;
   }
+  double before = l.start + tree_way_up_alone(q.c, l, q.plan, cut);
   if (q.c.nodes > 1) {
     const double each = channels_of_a_nic(q.c, q.plan) * cut.chunk, lines = through_network(l, cut.chunk);
     rates.nic = most / q.c.nics;
     if (const double posts = each / message_gap(q.c, q.plan); posts < rates.nic) {
-      // Messages wait for each other's posts; the way of one is no longer for it, but for once. The single chunk of one
-      // channel waits for none, and takes no longer than its way has room for.
-      const double of_way = 1 - 1.0 / (2 * tree_levels(q.c.nodes));
-      const double room = std::max(0.0, rates.beyond) / of_way, longer = each / posts - each / rates.nic;
-      const double taken = cut.count > 1 || q.plan.channels > 1 ? longer : std::min(longer, room);
-      rates.nic = each / (each / rates.nic + taken);
-      rates.beyond -= taken * of_way;
+      // Messages wait for each other's posts. Of a single chunk of each channel that is a constant, as in the closed
+      // form; of several the way of one is no longer for it, but for those of the first chunk, and of pieces that of
+      // the first.
+      const double longer = each / posts - each / rates.nic, seen = sends / 2;
+      if (cut.count == 1) {
+        before += seen * longer;
+      } else {
+        rates.nic = posts;
+        rates.beyond -= longer / pieces * (1 - seen / (2 * tree_levels(q.c.nodes)));
+      }
     }
     // A head's operation down the tree writes to all below it at once; a proxy looks through each one's lines.
     rates.between = std::min(tree_threads(q.plan.protocol) * l.channel, cut.chunk / lines);
@@ -182,7 +182,7 @@ Result<Program> tree_program(const Question& q) {
     // A NIC's message is the whole chunk, whose lines a proxy has looked through: it goes when the last piece is there.
     if (by_line) rates.beyond += cut.chunk / l.channel + lines * (1 - 1.0 / pieces);
   }
-  return assembled(q, rates, std::move(pattern), l.start);
+  return assembled(q, rates, std::move(pattern), before);
 }
 
 double pat_chunks(const Question& q) {

@@ -44,14 +44,18 @@ Run run_ring(const Communicator& c, CollectiveKind kind, Bytes size, const Plan&
   const Limits l = ring_limits(c, plan);
   const Hops way = ring_hops(c, kind);
   const double hops = way.all, out = way.out;
+  // Hops that cross no NIC do not take its time; but where nodes have unlike numbers, some have few others.
+  Limits within = l;
+  if (nodes_alike(c)) within.nics = unlimited;
   const int slices = ring_slices(plan.protocol);
   const double latency = (hops - out) * l.hop + out * l.network_hop;
   const auto loop_of = [&](double chunk) {
     const Load bytes = ring_load(l, hops, chunk, plan);
     const double gaps = message_gaps(c, plan, hops, chunk);
+    const double links = (hops - out) * ring_links(within, hops, chunk, plan).seconds / hops +
+                         out * ring_links(l, hops, chunk, plan).seconds / hops;
     return Loop{longest({bytes, {gaps, "messages"}}), bytes.seconds, gaps,
-                latency - (hops - out) * within_hop(l, chunk) + ring_links(l, hops, chunk, plan).seconds / slices +
-                    out * through_network(l, chunk)};
+                latency - (hops - out) * within_hop(l, chunk) + links / slices + out * through_network(l, chunk)};
   };
   const auto [most, full, rest] = loops_of(c, size, plan);
   const Loop large = loop_of(most), last = loop_of(rest);
@@ -72,21 +76,22 @@ Run run_ring(const Communicator& c, CollectiveKind kind, Bytes size, const Plan&
 Run run_tree(const Communicator& c, Bytes size, const Plan& plan) {
   const Limits l = limits(c, plan, true);
   const Chunks cut = tree_chunks(c, size, plan);
-  const double threads = tree_threads(plan.protocol);
-  // On one node the rate is that of GPUs that send up and down; of two GPUs each does one of them.
-  const double most = (c.nodes == 1 ? 2 / c.tree_sends : 1) * tree_rate(c, plan);
-  Load data = longest({{cut.chunk / (threads * l.channel), "channels"},
-                       {cut.chunk * plan.channels / most, tree_rate_name(c, plan)},
-                       {c.tree_sends * cut.chunk * plan.channels / l.gpu, l.gpu_name},
-                       {c.nodes == 1 ? 0 : through_network(l, cut.chunk), "messages"},
-                       {tree_messages(c) * message_gap(c, plan), "messages"}});
+  Load data = tree_load(c, l, plan, cut);
+  const bool by_line = plan.protocol != Protocol::simple;
+  const double moved = cut.chunk / l.channel, piece = cut.chunk / tree_pieces(c, plan, cut), each = data.seconds;
+  // All channels' first chunks, of LL and LL128 pieces, come up a chain at once, over links that they share; a piece's
+  // hop has what threads take for it.
+  const double of_link = piece * plan.channels / tree_port(c, l, plan);
+  const double shared = by_line ? std::max(0.0, of_link - piece / tree_drive(c, l, plan)) : of_link;
   // The first chunk's pass is in the way, too. A NIC has chunks of both trees, of which one alone comes first.
   data.seconds *= cut.count - (c.nodes > 1 ? 0.5 : 0);
   const auto seconds = [&](const TreeWay& way) {
     // LL and LL128 go on line by line inside a node; a NIC's message is the whole chunk under either.
-    const double stops = 2 * way.levels + (plan.protocol == Protocol::simple ? 2 * way.inside : 1);
-    return 2 * (way.inside * l.hop + way.levels * l.network_hop) + stops * cut.chunk / l.channel +
-           2 * way.levels * through_network(l, cut.chunk);
+    const double stops = by_line ? 1 : 2 * way.inside;
+    // Of what is shared the busiest GPU's own is in the data.
+    return 2 * (way.inside * l.hop + way.levels * l.network_hop) +
+           std::max(stops * moved, 2 * way.inside * shared - each) +
+           2 * way.levels * (moved + through_network(l, cut.chunk));
   };
   double longest_way = 0;
   for (const TreeWay& way : tree_ways(c, plan)) longest_way = std::max(longest_way, seconds(way));

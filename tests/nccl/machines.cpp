@@ -75,11 +75,9 @@ nccl::Plan planned_as(const nccl::Communicator& c, CollectiveKind kind, Bytes si
 std::vector<std::pair<nccl::Algorithm, nccl::Protocol>> choices(const nccl::Communicator& c, CollectiveKind kind) {
   using nccl::Algorithm, nccl::Protocol;
   std::vector<std::pair<Algorithm, Protocol>> out;
-  for (const Algorithm algorithm : {Algorithm::ring, Algorithm::tree})
-    for (const Protocol protocol : {Protocol::ll, Protocol::ll128, Protocol::simple})
-      if (algorithm == Algorithm::ring || kind == CollectiveKind::all_reduce) out.emplace_back(algorithm, protocol);
+  constexpr std::array simulated{Algorithm::ring, Algorithm::tree, Algorithm::nvls, Algorithm::nvls_tree};
   for (const nccl::Candidate& one : tuning_table(c, kind, Bytes(1)))
-    if (one.available && (one.algorithm == Algorithm::nvls || one.algorithm == Algorithm::nvls_tree))
+    if (one.available && std::ranges::find(simulated, one.algorithm) != simulated.end())
       out.emplace_back(one.algorithm, one.protocol);
   return out;
 }

@@ -147,18 +147,72 @@ TEST_CASE("large trees of PCIe cards take their closed form's time within 15 per
   }
 }
 
-TEST_CASE("closed form and simulation: half within 1 percent, nine in ten within 6 percent, all within a quarter") {
+TEST_CASE("trees of PCIe cards on one node: all channels' chunks come up one link, by both methods") {
+  for (const char* machine : {"l40s-pcie", "rtxpro6000-pcie"})
+    for (const int gpus : {2, 4, 8}) {
+      const Fabric fabric = test::built(machine, 1);
+      const Communicator c = test::communicator(machine, 1, gpus);
+      for (std::int64_t bytes = 1024; bytes <= 16 << 20; bytes *= 2) {
+        const Plan plan =
+            test::planned_as(c, CollectiveKind::all_reduce, Bytes(bytes), Algorithm::tree, Protocol::simple);
+        INFO(machine << ", " << gpus << " GPUs, " << bytes << " bytes");
+        CHECK(simulated(fabric, c, CollectiveKind::all_reduce, Bytes(bytes), plan).count() ==
+              Approx(nccl::run(c, CollectiveKind::all_reduce, Bytes(bytes), plan).time().count()).epsilon(0.11));
+      }
+    }
+}
+
+TEST_CASE("where a proxy's posts take the time, small trees and a ring's last loop take their closed form's") {
+  for (const int nodes : {2, 4, 8}) {
+    const Fabric fabric = test::built("polaris", nodes);
+    const Communicator c = test::communicator("polaris", nodes);
+    const auto by = [&](Algorithm algorithm, Protocol protocol, std::int64_t bytes) {
+      const Plan plan = test::planned_as(c, CollectiveKind::all_reduce, Bytes(bytes), algorithm, protocol);
+      INFO(nodes << " nodes, " << to_string(algorithm) << ' ' << to_string(protocol) << ", " << bytes << " bytes");
+      return simulated(fabric, c, CollectiveKind::all_reduce, Bytes(bytes), plan) /
+             nccl::run(c, CollectiveKind::all_reduce, Bytes(bytes), plan).time();
+    };
+    for (const Protocol protocol : {Protocol::ll, Protocol::simple})
+      for (std::int64_t bytes = 8; bytes <= 64 << 10; bytes *= 2) {
+        INFO(nodes << " nodes, tree " << to_string(protocol) << ", " << bytes << " bytes");
+        CHECK(by(Algorithm::tree, protocol, bytes) == Approx(1).epsilon(0.07));
+      }
+    // A full loop of chunks of 32 KiB and one of an eighth, whose messages take as long to post.
+    const std::int64_t full = std::int64_t{32768} * c.ranks * 4;
+    INFO(nodes << " nodes, a ring's last loop");
+    CHECK(by(Algorithm::ring, Protocol::ll, full) == Approx(1).epsilon(0.03));
+    CHECK(by(Algorithm::ring, Protocol::ll, full + full / 8) == Approx(1).epsilon(0.06));
+  }
+}
+
+TEST_CASE("a ring's chunk takes a NIC's time where it crosses one, and not inside a node") {
+  // Few NICs for many hops: with theirs at each of them the closed form was up to a quarter above.
+  for (const int nodes : {2, 4}) {
+    const Fabric fabric = test::built("abci-v100", nodes);
+    const Communicator c = test::communicator("abci-v100", nodes);
+    for (const Protocol protocol : {Protocol::ll, Protocol::ll128})
+      for (std::int64_t bytes = 1024; bytes <= 16 << 20; bytes *= 2) {
+        const Plan plan = test::planned_as(c, CollectiveKind::all_reduce, Bytes(bytes), Algorithm::ring, protocol);
+        INFO(nodes << " nodes, " << to_string(protocol) << ", " << bytes << " bytes");
+        CHECK(simulated(fabric, c, CollectiveKind::all_reduce, Bytes(bytes), plan).count() ==
+              Approx(nccl::run(c, CollectiveKind::all_reduce, Bytes(bytes), plan).time().count())
+                  .epsilon(protocol == Protocol::ll ? 0.14 : 0.03));
+      }
+  }
+}
+
+TEST_CASE("closed form and simulation: half within 1 percent, nine in ten within 4 percent, all within an eighth") {
   std::vector<double> all;
   for (const char* machine : {"dgx-a100", "dgx-h100", "dgx-b200", "aws-p4d"})
     for (const int nodes : {1, 2, 4}) {
       const auto some = deviations(machine, nodes);
-      CHECK(worst(some) < 0.25);
+      CHECK(worst(some) < 0.125);
       for (const Deviation& d : some) all.push_back(std::abs(d.value));
     }
   std::sort(all.begin(), all.end());
   UNSCOPED_INFO("of " << all.size() << " median " << all[all.size() / 2] << ", 90 % " << all[all.size() * 9 / 10]);
   CHECK(all[all.size() / 2] < 0.01);
-  CHECK(all[all.size() * 9 / 10] < 0.06);
+  CHECK(all[all.size() * 9 / 10] < 0.04);
 }
 
 TEST_CASE("closed form and simulation rank algorithms and protocols alike: what is an eighth apart, and the fastest") {
@@ -255,6 +309,7 @@ TEST_CASE("over unlike numbers of ranks rings and trees are within 13 percent, b
           const auto program = nccl::program(fabric, group, c, kind, Bytes(bytes), plan);
           REQUIRE(program.ok());
           const double by = simulate(*program)->count() / nccl::run(c, kind, Bytes(bytes), plan).time().count() - 1;
+          INFO("off by " << by);
           // Of 12 channels on four NICs two have four, which the closed form counts with three each.
           const bool unlike_nics =
               algorithm == Algorithm::ring && gpus == std::vector<int>{4, 8, 4, 6} && bytes > 32768;
