@@ -24,6 +24,18 @@ double link_factor(const Communicator& c, Protocol p) {
   return p == Protocol::ll ? c.factors.ll : p == Protocol::ll128 ? c.factors.ll128 : c.factors.simple;
 }
 
+/// Of a calibration: what PCIe carries on the furthest way that a ring takes inside a node.
+double way_factor(const Communicator& c) {
+  if (c.nvlink) return 1;
+  const bool bridged = c.ring.type_inside >= PathType::phb, between_sockets = c.ring.type_inside >= PathType::sys;
+  return (bridged ? c.factors.host_bridge : 1) * (between_sockets ? c.factors.sockets : 1);
+}
+
+/// Of PCIe, what a GPU's ring reaches by NCCL's search, bytes per second of data on the wire.
+double pcie_reached(const Communicator& c) {
+  return c.ring.channels * c.ring.inside.value() * fitted::pcie_efficiency * way_factor(c);
+}
+
 /// LL, GB/s of one channel's threads.
 double ll_channel(std::size_t generation) {
   return fitted::ll_multiple * tuned::ll_total[generation][0] / fitted::channels_of_a_node[generation];
@@ -105,9 +117,8 @@ Limits limits(const Communicator& c, const Plan& plan, bool tree) {
                        : p == Protocol::ll128 ? fitted::ll128_channel[g]
                                               : fitted::simple_channel[g]);
   if (c.most_on_a_node > 1) {
-    const double searched = c.ring.channels * c.ring.inside.value() * fitted::pcie_efficiency;
     out.data_sheet = c.gpu_rate.value();
-    out.gpu = (c.nvlink ? out.data_sheet * fitted::nvlink_efficiency[g] : searched) * payload(p);
+    out.gpu = (c.nvlink ? out.data_sheet * fitted::nvlink_efficiency[g] : pcie_reached(c)) * payload(p);
     out.gpu *= link_factor(c, p);
     out.gpu_name = c.nvlink ? "NVLink" : "PCIe";
   }
@@ -395,8 +406,7 @@ PointToPoint point_to_point(const Communicator& c, const Exchange& e, const Plan
   const bool local = e.local_peers > 0;
   PointToPoint out;
   if (c.nvlink) out.reached = c.factors.simple * p2p_nvlink(c, e, plan);
-  out.local = c.nvlink ? e.nvlink.value() * out.reached
-                       : c.factors.simple * c.ring.channels * c.ring.inside.value() * fitted::pcie_efficiency;
+  out.local = c.nvlink ? e.nvlink.value() * out.reached : c.factors.simple * pcie_reached(c);
   // Across nodes all peers together have more channels than a GPU needs.
   if (local && (c.nvlink || !c.environment.peer_access) && c.nodes == 1) {
     const bool copies = e.own_bytes > 0;

@@ -110,6 +110,8 @@ const std::vector<Shown>& shown_parameters(const CalibrateReport& report) {
       {"ll", "LL x", [](const Machine& m) { return fmt::format("{:.3g}", m.nccl.ll); }},
       {"ll128", "LL128 x", [](const Machine& m) { return fmt::format("{:.3g}", m.nccl.ll128); }},
       {"simple", "Simple x", [](const Machine& m) { return fmt::format("{:.3g}", m.nccl.simple); }},
+      {"host_bridge", "host bridge x", [](const Machine& m) { return fmt::format("{:.3g}", m.nccl.host_bridge); }},
+      {"sockets", "sockets x", [](const Machine& m) { return fmt::format("{:.3g}", m.nccl.sockets); }},
       {"network", "network x", [](const Machine& m) { return fmt::format("{:.3g}", m.nccl.network); }}};
   return report.library == "nccl" ? nccl : ideal;
 }

@@ -15,15 +15,16 @@ using namespace collcast::test;
 
 namespace {
 
-TopologySpec dgx_h100() {
-  Result<TopologySpec> spec = load_topology("dgx-h100", machine_files);
+TopologySpec machine_named(const std::string& name) {
+  Result<TopologySpec> spec = load_topology(name, machine_files);
   REQUIRE(spec.ok());
   return std::move(spec).value();
 }
+TopologySpec dgx_h100() { return machine_named("dgx-h100"); }
 
-Calibration of_factors(const NcclFactors& factors) {
+Calibration of_factors(const NcclFactors& factors, const std::string& name = "dgx-h100") {
   Calibration out;
-  out.machine = "dgx-h100";
+  out.machine = name;
   out.library = Library::nccl;
   out.nccl = factors;
   return out;
@@ -31,16 +32,16 @@ Calibration of_factors(const NcclFactors& factors) {
 
 /// A table of what the model says of a machine with these factors.
 MeasuredTable table_of(const NcclFactors& truth, const std::string& id, const std::string& collective, int nodes,
-                       double times = 1) {
+                       double times = 1, int gpus = 8, const std::string& name = "dgx-h100") {
   MeasuredTable out;
   out.facts.id = id;
   out.facts.system = "made-up";
   out.facts.collective = collective;
   out.facts.nodes = nodes;
-  out.facts.ranks = 8 * nodes;
+  out.facts.ranks = gpus * nodes;
   for (int i = 0; i < 22; ++i) out.points.push_back({Bytes(std::int64_t{1024} << i), Seconds(1), false, {}});
-  Machines machines = Machines::only(dgx_h100());
-  machines.calibrate({"", "", {of_factors(truth)}}, Library::nccl);
+  Machines machines = Machines::only(machine_named(name));
+  machines.calibrate({"", "", {of_factors(truth, name)}}, Library::nccl);
   const auto place = machines.place(out);
   REQUIRE(place.ok());
   for (MeasuredPoint& point : out.points)
@@ -132,6 +133,36 @@ TEST_CASE("at least 8 of 10 measurements are where an overlay says that 8 of 10 
       CHECK(10 * within >= 8 * rows);
     }
   }
+}
+
+TEST_CASE("what PCIe carries through bridge and sockets is found by tables that go further, and not by one way alone") {
+  NcclFactors truth;
+  truth.simple = 1.2;
+  truth.ll = 1.2;
+  truth.host_bridge = 0.25;
+  truth.sockets = 0.4;
+  const auto fitted_to = [&](std::initializer_list<int> gpus) {
+    std::vector<MeasuredTable> tables;
+    for (const char* collective : {"all_reduce", "all_gather", "alltoall"})
+      for (const int n : gpus)
+        tables.push_back(
+            table_of(truth, std::string(collective) + std::to_string(n), collective, 1, 1, n, "l40s-pcie"));
+    Machines machines = Machines::only(machine_named("l40s-pcie"));
+    const auto fitted = calibrate(tables, machines, Statistic::mean, Library::nccl);
+    REQUIRE(fitted.ok());
+    return *fitted;
+  };
+  const auto all = fitted_to({2, 4, 8});
+  const NcclFactors found = all.overlay.machines.at(0).nccl;
+  CHECK(found.host_bridge == Approx(0.25).epsilon(0.1));
+  CHECK(found.sockets == Approx(0.4).epsilon(0.1));
+  CHECK(found.simple == Approx(1.2).epsilon(0.1));
+  // Four cards alone: by which part of their way data are slow is not to be seen.
+  const auto alone = fitted_to({4});
+  const auto& names = alone.report.machines.at(0).fitted;
+  for (const char* name : {"host_bridge", "sockets"}) CHECK(std::ranges::find(names, name) == names.end());
+  CHECK(alone.overlay.machines.at(0).nccl.simple == Approx(0.3).epsilon(0.1));
+  CHECK(alone.report.machines.at(0).after[2].median_ape < 0.1);
 }
 
 TEST_CASE("NICs that are far slower are found though twice as slow would not show") {
@@ -243,7 +274,8 @@ TEST_CASE("where NCCL took LL and Simple only, the fit says so; where it took LL
 }
 
 TEST_CASE("a calibration of library nccl is written and read back, beside one of library ideal") {
-  Calibration nccl = of_factors({1.25, 1, 0.5, 2, 1.125, 1, 0.75, 0.875, 1, 1.5, 0.625, 3, 0.25, 1.75, false});
+  Calibration nccl =
+      of_factors({1.25, 1, 0.5, 2, 1.125, 1, 0.75, 0.875, 1, 1.5, 0.625, 3, 0.25, 1.75, 0.125, 1.5, false});
   nccl.residuals = {{"large", 12, 0.2, 0.05, 0.9375, 1.0625}};
   nccl.range = Calibration::Range{Bytes(8), Bytes(1 << 30), 2, 64, {"all_reduce", "alltoall"}};
   Calibration ideal;

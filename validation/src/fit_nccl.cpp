@@ -34,22 +34,15 @@ constexpr double weight_of_ll128 = 0.005;
 
 double held(double NcclFactors::*factor) {
   if (factor == &NcclFactors::network) return held_tightly;
-  const std::initializer_list<double NcclFactors::*> of_software{&NcclFactors::simple_network_hop,
-                                                                 &NcclFactors::ll128_network_hop,
-                                                                 &NcclFactors::message_gap, &NcclFactors::ll_proxy};
+  const std::initializer_list<double NcclFactors::*> of_software{
+      &NcclFactors::simple_network_hop, &NcclFactors::ll128_network_hop, &NcclFactors::message_gap,
+      &NcclFactors::ll_proxy,           &NcclFactors::host_bridge,       &NcclFactors::sockets};
   return std::ranges::find(of_software, factor) != of_software.end() ? held_loosely : 1;
 }
 
 /// On its way a fit may pass values that no machine has: within the bounds from the start it stays in valleys that are
 /// worse, as of ABCI's A100 with a table left out.
 constexpr double least_on_the_way = 0.05, most_on_the_way = 20;
-
-std::vector<Parameter> wide_parameters() {
-  std::vector<Parameter> out;
-  for (const NcclFactor& factor : nccl_factors)
-    out.push_back({factor.name, std::log(least_on_the_way), std::log(most_on_the_way), 0, 0, held(factor.value)});
-  return out;
-}
 
 NcclFactors factors_at(const Point& x) {
   NcclFactors out;
@@ -107,6 +100,27 @@ double NcclModel::loss(const NcclFactors& factors, double full) {
   return loss_.of(predicted_, full);
 }
 
+/// Of further ways over PCIe as much is known as nearer ones tell: where all tables' rings go equally far, what links
+/// carry under each protocol says the same.
+bool is_told_apart(double NcclFactors::*factor, const NcclModel& model) {
+  const bool bridge = factor == &NcclFactors::host_bridge, sockets = factor == &NcclFactors::sockets;
+  if (!bridge && !sockets) return true;
+  return std::ranges::any_of(model.communicators(), [&](const nccl::Communicator& one) {
+    return !one.nvlink && one.most_on_a_node > 1 &&
+           one.ring.type_inside < (bridge ? nccl::PathType::phb : nccl::PathType::sys);
+  });
+}
+
+std::vector<Parameter> wide_parameters(const NcclModel& model) {
+  std::vector<Parameter> out;
+  for (const NcclFactor& factor : nccl_factors) {
+    const bool free = is_told_apart(factor.value, model);
+    out.push_back({factor.name, free ? std::log(least_on_the_way) : 0, free ? std::log(most_on_the_way) : 0, 0, 0,
+                   held(factor.value)});
+  }
+  return out;
+}
+
 /// Of the bounds of a factor the machine's line rate is one: of its tables, as not all have rings over the same links.
 std::vector<Parameter> nccl_parameters(const NcclModel& model) {
   std::vector<Parameter> out;
@@ -150,8 +164,8 @@ Fitted fitted_to(NcclModel model, const GoesOn& goes_on) {
     return out;
   };
   Fit fit(
-      wide_parameters(), [&](const Point& x) { return model.loss(factors(x), full); }, most_evaluations_of_nccl, prior,
-      goes_on);
+      wide_parameters(model), [&](const Point& x) { return model.loss(factors(x), full); }, most_evaluations_of_nccl,
+      prior, goes_on);
   Point x = fit.start();
   fit.leave_out_what_has_no_effect(x);
   x = fit.scan(x);

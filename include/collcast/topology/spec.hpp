@@ -145,7 +145,9 @@ struct NcclFactors {
   double host = 1;                       ///< of what a host takes to launch a call, which the GPUs' time hides or not
   double ll128_network_hop = 1;          ///< beyond network_hop, of hops between nodes under LL128
   double ll_proxy = 1;                   ///< of the rate at which a proxy looks through lines of LL
-  bool takes_ll128 = true;               ///< no factor: false where NCCL was seen to take LL and Simple only
+  double host_bridge = 1;   ///< of what PCIe carries between GPUs whose ways meet in the host's bridge, by any protocol
+  double sockets = 1;       ///< beyond that, where they meet beyond the sockets' links
+  bool takes_ll128 = true;  ///< no factor: false where NCCL was seen to take LL and Simple only
 };
 inline constexpr const char* links_why =
     "to line rate: NVLink reaches 0.77 or 0.83 of it without a calibration, of PCIe NCCL may count a third; under a "
@@ -158,7 +160,7 @@ struct NcclFactor {
   const char* why;
   bool by_links = false, by_nics = false;  ///< a fit stops at the data sheet's line rate of that machine's, too
 };
-inline constexpr std::array<NcclFactor, 14> nccl_factors{{
+inline constexpr std::array<NcclFactor, 16> nccl_factors{{
     {"launch", &NcclFactors::launch, 0.3, 8,
      "an empty kernel on an idle GPU takes 2 us; one process that launches on sixteen GPUs, one after the other, 50 "
      "us"},
@@ -184,6 +186,10 @@ inline constexpr std::array<NcclFactor, 14> nccl_factors{{
     {"ll128_network_hop", &NcclFactors::ll128_network_hop, 0.1, 10, "as simple_network_hop, to 70 us"},
     {"ll_proxy", &NcclFactors::ll_proxy, 0.04, 5,
      "lines read from a cache come at 10 GB/s, from uncached memory over PCIe at 0.1 GB/s"},
+    {"host_bridge", &NcclFactors::host_bridge, 0.03, 2,
+     "a root complex passes what GPUs write to each other at the links' rate, or piece by piece at 1 GB/s", true},
+    {"sockets", &NcclFactors::sockets, 0.03, 2,
+     "as host_bridge; processors may pass what goes to another socket's PCIe at under 1 GB/s", true},
 }};
 /// A file that a machine was read from.
 struct SourceFile {
