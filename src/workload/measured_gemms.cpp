@@ -7,7 +7,6 @@
 #include <mutex>
 #include <shared_mutex>
 #include <span>
-#include <tuple>
 #include <utility>
 
 #include "collcast/base/check.hpp"
@@ -103,12 +102,17 @@ struct MeasuredGemms::Table {
   std::vector<Sample> samples;
   Point least{}, most{};
   mutable std::shared_mutex mutex;  // of `seen`: planners ask for the same few shapes from all threads
-  mutable std::map<std::tuple<double, double, double>, double> seen;
+  mutable std::map<Point, double> seen;
 
   bool covers(const Point& p) const {
     for (std::size_t i = 0; i < p.size(); ++i)
       if (!(p[i] >= least[i] - std::log2(slack) && p[i] <= most[i] + std::log2(slack))) return false;
     return true;
+  }
+
+  Point with_no_more_rows(Point p) const {
+    p[0] = std::min(p[0], most[0] + std::log2(slack));
+    return p;
   }
 
   double interpolated(const Point& p, bool unseen) const {
@@ -122,6 +126,17 @@ struct MeasuredGemms::Table {
     std::array<const Sample*, most_neighbours> near{};
     for (std::size_t i = 0; i < n; ++i) near[i] = &samples[order[i].second];
     return n == 0 ? 1 : std::exp(kriged(p, std::span(near).first(n)));
+  }
+
+  double remembered(const Point& p) const {
+    {
+      const std::shared_lock lock(mutex);
+      if (const auto found = seen.find(p); found != seen.end()) return found->second;
+    }
+    const double ratio = interpolated(p, false);
+    const std::unique_lock lock(mutex);
+    seen.emplace(p, ratio);
+    return ratio;
   }
 };
 
@@ -145,15 +160,14 @@ std::size_t MeasuredGemms::size() const { return table_ ? table_->samples.size()
 std::optional<double> MeasuredGemms::ratio(const GemmShape& shape) const {
   const Point p = point_of(shape);
   if (!table_ || !table_->covers(p)) return std::nullopt;
-  const std::tuple key(shape.m, shape.n, shape.k);
-  {
-    const std::shared_lock lock(table_->mutex);
-    if (const auto found = table_->seen.find(key); found != table_->seen.end()) return found->second;
-  }
-  const double ratio = table_->interpolated(p, false);
-  const std::unique_lock lock(table_->mutex);
-  table_->seen.emplace(key, ratio);
-  return ratio;
+  return table_->remembered(p);
+}
+
+std::optional<double> MeasuredGemms::ratio_of_most_rows(const GemmShape& shape) const {
+  if (!table_) return std::nullopt;
+  const Point p = table_->with_no_more_rows(point_of(shape));
+  if (!table_->covers(p)) return std::nullopt;
+  return table_->remembered(p);
 }
 
 std::optional<double> MeasuredGemms::ratio_of_unseen(const GemmShape& shape) const {
@@ -163,9 +177,13 @@ std::optional<double> MeasuredGemms::ratio_of_unseen(const GemmShape& shape) con
 }
 
 std::optional<double> GemmTables::ratio(GemmPass pass, const GemmShape& shape) const {
-  if (const auto found = of_pass.find(pass); found != of_pass.end())
+  const auto found = of_pass.find(pass);
+  if (found != of_pass.end())
     if (const std::optional<double> ratio = found->second.ratio(shape)) return ratio;
-  return any.ratio(shape);
+  if (const std::optional<double> ratio = any.ratio(shape)) return ratio;
+  if (found != of_pass.end())
+    if (const std::optional<double> ratio = found->second.ratio_of_most_rows(shape)) return ratio;
+  return any.ratio_of_most_rows(shape);
 }
 
 std::optional<double> GemmTables::ratio_of_unseen(std::optional<GemmPass> pass, const GemmShape& shape) const {

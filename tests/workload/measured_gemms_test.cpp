@@ -65,6 +65,23 @@ TEST_CASE("shapes more than twice beyond the measured ones are left to the roofl
   CHECK_FALSE(MeasuredGemms().ratio({256, 512, 1024}));
 }
 
+TEST_CASE("of more rows than were measured a product keeps the ratio of the last ones: one row more changes little") {
+  const MeasuredGemms table({{{256, 512, 1024}, 1.25}, {{4096, 2048, 1024}, 1.75}});
+  CHECK_FALSE(table.ratio_of_most_rows({127, 512, 1024}));
+  for (const double m : {8192.0, 8193.0, 1e9})
+    CHECK(*table.ratio_of_most_rows({m, 2048, 1024}) == *table.ratio({8192, 2048, 1024}));
+  CHECK(*table.ratio_of_most_rows({1000, 2048, 1024}) == *table.ratio({1000, 2048, 1024}));
+  // Other matrices are other products.
+  CHECK_FALSE(table.ratio_of_most_rows({8193, 4097, 1024}));
+  CHECK_FALSE(MeasuredGemms().ratio_of_most_rows({256, 512, 1024}));
+  GemmTables tables;
+  tables.any = table;
+  CHECK(*tables.ratio(GemmPass::forward, {1e6, 2048, 1024}) == *table.ratio({8192, 2048, 1024}));
+  // A pass's own products do not stand for those that all passes' have.
+  tables.of_pass[GemmPass::forward] = MeasuredGemms({{{256, 2048, 1024}, 3}});
+  CHECK(*tables.ratio(GemmPass::forward, {8192, 2048, 1024}) == *table.ratio({8192, 2048, 1024}));
+}
+
 TEST_CASE("a product does not speak for itself when it is to be foreseen") {
   // One site, (n, k) = (512, 512), is twice as slow as all others.
   const auto ratio = [](double, double n, double k) { return n == 512 && k == 512 ? 2.0 : 1.0; };

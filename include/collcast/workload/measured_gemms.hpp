@@ -40,6 +40,9 @@ class MeasuredGemms {
   /// What to multiply the roofline's time by; nothing for shapes beyond the measured ones by more than a factor of 2
   /// in m, n or k. Remembers what it was asked.
   std::optional<double> ratio(const GemmShape&) const;
+  /// The same, of more rows than that as of the most that ratio() has, so that a row more changes little. Of fewer rows
+  /// a product waits for its weights, as the roofline has it.
+  std::optional<double> ratio_of_most_rows(const GemmShape&) const;
   /// The same from products of other (n, k) only: how good the table is for what it has not seen.
   std::optional<double> ratio_of_unseen(const GemmShape&) const;
 
