@@ -39,7 +39,11 @@ class Changes {
   std::vector<Change> all() && {
     if (in_.serving) {
       served_at_once();
+      shorter_passes();
       layouts();
+      experts_of_fewer_replicas();
+      to_.offer(in_.serving->kv_bytes > 1, {{"inference.kv_precision", "fp8"}},
+                [](StepInputs& in) { in.serving->kv_bytes = 1; });
       more_gpus();
     } else {
       options();
@@ -171,6 +175,33 @@ class Changes {
       if (s.batch % more == 0) cut = more;
     to_.offer(cut > s.micro_batches, {{"inference.microbatches", std::to_string(cut)}},
               [&](StepInputs& in) { in = cut_into(cut); });
+  }
+
+  /// Fewer tokens in a pass of a load: of the halves of what it has the most that fit, else the fewest.
+  void shorter_passes() {
+    const Serving& s = *in_.serving;
+    if (!s.load) return;
+    const auto of_tokens = [&](int tokens) {
+      StepInputs in = in_;
+      in.serving->load->max_batched_tokens = tokens;
+      return in;
+    };
+    constexpr int fewest = 2048;
+    const int beside_tokens = std::max(fewest, 2 * s.batch * s.verified_tokens());
+    int tokens = s.load->max_batched_tokens;
+    while (tokens / 2 >= beside_tokens && !fits(of_tokens(tokens))) tokens /= 2;
+    to_.offer(tokens < s.load->max_batched_tokens, {{"inference.load.max_batched_tokens", std::to_string(tokens)}},
+              [&](StepInputs& in) { in = of_tokens(tokens); });
+  }
+
+  /// Experts spread over half of the replicas, each of twice the GPUs.
+  void experts_of_fewer_replicas() {
+    if (in_.layout.ep % 2 != 0) return;
+    std::optional<Change> change = traded(in_, dp_degree, tp_degree);
+    if (!change) return;
+    change->in.layout.ep /= 2;
+    change->values.emplace_back("layout.ep", std::to_string(change->in.layout.ep));
+    to_.offer(std::move(*change));
   }
 
   /// Twice as many of them for a replica, and whole nodes more where the machine has too few.

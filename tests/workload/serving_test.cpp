@@ -399,6 +399,33 @@ TEST_CASE("what does not fit is warned about, with a batch that would") {
              Catch::Contains("for keys and values; what breaks the limit: KV cache; it fits with inference.batch: "));
 }
 
+TEST_CASE("a server that does not fit is offered shorter passes, narrower keys and experts of fewer replicas") {
+  const auto warned = [](const StepInputs& in) {
+    const StepResult r = forecast(in, four_nodes(), Method::estimate);
+    REQUIRE_FALSE(r.memory.fits());
+    return r.warnings.at(0);
+  };
+  // Passes of two million tokens: activations are more than the cache.
+  Serving load{64, 8000, 192, 1, 2, true, Batching::continuous};
+  load.load = RequestLoad{0, 0, 1, 2'000'000};
+  const std::string passes = warned(served(llama_70b(80), layout(8, 1, 1), load));
+  CHECK_THAT(passes, Catch::Contains("; largest part: activations (") &&
+                         Catch::Contains("inference.load.max_batched_tokens: "));
+  // What is offered fits, by the name that it is offered with.
+  StepInputs shorter = served(llama_70b(80), layout(8, 1, 1), load);
+  const std::string key = "inference.load.max_batched_tokens: ";
+  shorter.serving->load->max_batched_tokens = std::stoi(passes.substr(passes.find(key) + key.size()));
+  CHECK(shorter.serving->load->max_batched_tokens < 2'000'000);
+  CHECK(forecast(shorter, four_nodes(), Method::estimate).memory.fits());
+  // A micro-batch for each sequence, so that no batch is smaller: the cache alone is too large.
+  const std::string keys = warned(served(llama_70b(80), layout(8, 1, 1), {400, 8000, 192, 400, 2}));
+  CHECK_THAT(keys, Catch::Contains("inference.kv_precision: fp8"));
+  // Four replicas with all the weights that are no experts', whose experts are spread over them.
+  StepInputs spread = served(small_experts(), layout(1, 1, 8), {1, 400'000, 16, 1, 2});
+  spread.layout.ep = 8;
+  CHECK_THAT(warned(spread), Catch::Contains("layout.ep: "));
+}
+
 TEST_CASE("what makes no sense is refused with what would") {
   CHECK(wrong(served(small_model(), layout(1, 2, 1), {6, 8, 8, 4, 2})).find("use microbatches 3 or 6") !=
         std::string::npos);
