@@ -73,7 +73,11 @@ double RoundTrip::walk(std::span<const Leg> path, bool closed, int rounds, int c
     best = std::max(best, window);
   }
   const auto turns = hops / length;
-  return static_cast<double>(turns) * whole + best + (chunks - 1) * slowest;
+  // No quicker than with all legs like the quickest one, which stay in step.
+  const Leg& quickest = *std::min_element(path.begin(), path.end(),
+                                          [](const Leg& a, const Leg& b) { return a.tau + a.alpha < b.tau + b.alpha; });
+  const double in_step = static_cast<double>(hops) * (quickest.tau + quickest.alpha);
+  return std::max(static_cast<double>(turns) * whole + best, in_step) + (chunks - 1) * slowest;
 }
 
 }  // namespace collcast
