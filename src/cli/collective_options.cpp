@@ -84,8 +84,9 @@ void add_collective_options(CLI::App& app, CollectiveArgs& args) {
   app.add_flag("--concurrent", args.concurrent, "all groups at once, so that contention shows")->group("Collective");
   option("--root", args.root, "INDEX", "root's place in the group (default: 0)");
   option("--algorithm", args.algorithm, "NAME",
-         fmt::format("{} (default: auto), or msccl:FILE, an algorithm of your own as MSCCL's XML; of library nccl: {}",
-                     fmt::join(algorithm_words(), ", "), fmt::join(nccl_algorithm_words(), ", ")));
+         fmt::format("{} (default: auto){}; of library nccl: {}", fmt::join(algorithm_words(), ", "),
+                     one ? "" : ", or msccl:FILE, an algorithm of your own as MSCCL's XML",
+                     fmt::join(nccl_algorithm_words(), ", ")));
   option("--chunks", args.chunks, "S", "pieces that each message is cut into, or auto (default)");
   option("--channels", args.channels, "C", "rotated copies side by side, or auto (default)");
   const auto model = [&](const char* name, std::string& value, const char* text) {
