@@ -160,6 +160,18 @@ TEST_CASE("nothing is worse or better for being simulated, either way round") {
   }
 }
 
+TEST_CASE("a tolerance of a figure that neither result has is a warning with the nearest that they have") {
+  const Folder folder;
+  folder.write("base.json", step(10));
+  const Outcome outcome = run_shell("collcast compare base.json base.json --tolerance ttft_s=2%", folder.path());
+  CHECK(outcome.exit == 0);
+  CHECK(outcome.err.find("--tolerance ttft_s: warning: neither BASE nor NEW has ttft_s: its tolerance holds nothing\n"
+                         "    hint: ") == 0);
+  CHECK(outcome.err.find("step_s") != std::string::npos);
+  CHECK(run_shell("collcast compare base.json base.json --tolerance step_s=2% --tolerance 3%", folder.path()).err ==
+        "");
+}
+
 TEST_CASE("a broken gate of a scenario is exit 1 at its place, and the result is still there") {
   const Outcome kept = run_shell("collcast step llama3-8b-8xh100", ".");
   CHECK(kept.exit == 0);
