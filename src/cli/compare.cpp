@@ -55,6 +55,28 @@ SavedFiles read_side(const std::string& path, Diagnostics& errors) {
   return {};
 }
 
+/// Tolerances of figures that neither side has, which hold nothing.
+Diagnostics check_figures(const Tolerances& tolerances, const SavedFiles& base, const SavedFiles& now) {
+  std::set<std::string> there;
+  for (const SavedFiles* side : {&base, &now})
+    for (const NamedResult& named : side->results)
+      for (const SavedRow& row : named.result.rows) {
+        if (row.estimate_s) there.insert("estimate_s");
+        for (const SavedFigure& figure : row.figures)
+          if (figure.value) there.insert(figure.name);
+      }
+  std::vector<std::string> known = gated_figures();
+  std::erase_if(known, [&](const std::string& name) { return !there.contains(name); });
+  Diagnostics out;
+  for (const auto& [figure, amount] : tolerances.own) {
+    if (there.contains(figure)) continue;
+    out.push_back({{fmt::format("--tolerance {}", figure), 0, 0},
+                   fmt::format("neither BASE nor NEW has {}: its tolerance holds nothing", figure),
+                   known.empty() ? std::string() : expected_one_of(figure, known)});
+  }
+  return out;
+}
+
 /// Two files of one result each, of commands that have no figure in common.
 Diagnostics check_kinds(const SavedFiles& base, const SavedFiles& now) {
   if (base.is_folder || now.is_folder || base.results.size() != 1 || now.results.size() != 1) return {};
@@ -117,6 +139,7 @@ Exit run_compare(const CompareArgs& args, const Session& session) {
 
   const Result<Comparison> comparison = compare(base.results, now.results, tolerances);
   if (!comparison) return refuse(session, comparison.errors());
+  warn(session, check_figures(tolerances, base, now));
   const Exit delivered = deliver(
       session, targets, [&](TargetFormat format, TextStyle style) { return text_of(*comparison, format, style); });
   if (delivered != Exit::ok) return delivered;

@@ -104,8 +104,23 @@ bool is_method_left_out(const std::string& name, const SavedRow& base, const Sav
   return other != nullptr && value_of(base, other) && value_of(now, other);
 }
 
+/// Whether the times of one side are simulated and those of the other by closed form.
+bool differ_in_method(const SavedRow& base, const SavedRow& now) {
+  return !base.method.empty() && !now.method.empty() && base.method != now.method;
+}
+
+/// Figures that say nothing of a change, as the sides have them by different methods.
+enum class Unlike { none, those_of_times, all };
+
+Unlike unlike(const SavedRow& base, const SavedRow& now, const std::vector<FactChange>& facts) {
+  if (!differ_in_method(base, now)) return Unlike::none;
+  // The best by simulation need not be the best by closed form: then nothing of the two is of one layout.
+  const bool other_layout = std::ranges::any_of(facts, [](const FactChange& f) { return f.name == "layout"; });
+  return other_layout ? Unlike::all : Unlike::those_of_times;
+}
+
 FigureChange figure_change(const std::string& name, const SavedRow& base, const SavedRow& now,
-                           const Tolerances& tolerances) {
+                           const Tolerances& tolerances, Unlike unlike) {
   FigureChange out{name, value_of(base, name), value_of(now, name), tolerances.of(name), Finding::within, {}};
   if (out.base && out.now) {
     out.finding = judge(name, *out.base, *out.now, out.tolerance);
@@ -116,8 +131,13 @@ FigureChange figure_change(const std::string& name, const SavedRow& base, const 
   } else if (out.now) {
     out.finding = Finding::added;
   }
-  if (out.base && out.now && moved(*out.base, *out.now))
+  const bool is_unlike = unlike == Unlike::all || (unlike == Unlike::those_of_times && follows_method(name));
+  if (is_unlike && out.base && out.now) {
+    out.by_another_method = true;
+    if (out.finding != Finding::within) out.finding = Finding::changed;
+  } else if (out.base && out.now && moved(*out.base, *out.now)) {
     out.terms = term_changes(name, base, now, *out.now - *out.base);
+  }
   return out;
 }
 
@@ -139,18 +159,33 @@ std::vector<FactChange> fact_changes(const std::vector<SavedFact>& base, const s
   return out;
 }
 
+FigureChange estimate_change(double base, double now, const Tolerances& tolerances, Unlike unlike) {
+  const std::string name = "estimate_s";
+  SavedRow before, after;
+  before.figures.push_back({name, base});
+  after.figures.push_back({name, now});
+  return figure_change(name, before, after, tolerances, unlike);
+}
+
 RowChange row_change(const SavedRow& base, const SavedRow& now, const Tolerances& tolerances) {
   RowChange out{base.name, Finding::within, {}, fact_changes(base.facts, now.facts)};
+  const Unlike which = unlike(base, now, out.facts);
   for (const SavedFigure& figure : base.figures) {
     // Null on both sides is nothing to compare.
     if (figure.value || value_of(now, figure.name))
-      out.figures.push_back(figure_change(figure.name, base, now, tolerances));
+      out.figures.push_back(figure_change(figure.name, base, now, tolerances, which));
   }
   for (const SavedFigure& figure : now.figures) {
     const bool known = std::any_of(base.figures.begin(), base.figures.end(),
                                    [&](const SavedFigure& f) { return f.name == figure.name; });
-    if (!known && figure.value) out.figures.push_back(figure_change(figure.name, base, now, tolerances));
+    if (!known && figure.value) out.figures.push_back(figure_change(figure.name, base, now, tolerances, which));
   }
+  if (which == Unlike::none) return out;
+  if (std::ranges::none_of(out.facts, [](const FactChange& f) { return f.name == "method"; }))
+    out.facts.push_back({"method", base.method, now.method});
+  // What both have by one method holds the row in the place of what it cannot be held by.
+  if (base.estimate_s && now.estimate_s)
+    out.figures.push_back(estimate_change(*base.estimate_s, *now.estimate_s, tolerances, which));
   return out;
 }
 

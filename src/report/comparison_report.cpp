@@ -27,7 +27,7 @@ std::string text_or_dash(const std::optional<double>& value, Unit unit) {
 
 std::string allowed_text(const FigureChange& f) {
   const Better direction = better(f.name);
-  if (direction == Better::neither) return "any";
+  if (direction == Better::neither || f.by_another_method) return "any";
   const std::string amount = f.tolerance.relative ? fmt::format("{:.4g}%", 100 * f.tolerance.amount)
                                                   : change_text(f.tolerance.amount, unit_of(f.name)).substr(1);
   return (direction == Better::lower ? "+" : "-") + amount;
@@ -109,6 +109,7 @@ Table findings_table(const std::vector<Found>& found) {
       continue;
     }
     const FigureChange& figure = *f.figure;
+    if (figure.by_another_method) finding += ", by another method";
     const Unit unit = unit_of(figure.name);
     const std::string change = figure.base && figure.now ? change_text(*figure.now - *figure.base, unit) : "";
     out.rows.push_back({place, figure.name, text_or_dash(figure.base, unit), text_or_dash(figure.now, unit), change,
@@ -163,6 +164,20 @@ Table facts_table(const Comparison& c) {
   return out;
 }
 
+/// Rows that are simulated on one side only.
+void say_methods(const Comparison& c, Page& out) {
+  std::int64_t rows = 0;
+  for (const ResultChange& result : c.results)
+    rows += std::ranges::count_if(result.rows, [](const RowChange& row) {
+      return std::ranges::any_of(row.figures, [](const FigureChange& f) { return f.by_another_method; });
+    });
+  if (rows == 0) return;
+  out.blocks.push_back(Paragraph{fmt::format("{} simulated on one side and by closed form on the other: what follows "
+                                             "from the time is not judged there; estimate_s is, where both have it",
+                                             rows == 1 ? "1 row is" : fmt::format("{} rows are", rows)),
+                                 Paragraph::Tone::note});
+}
+
 void say_versions(const Comparison& c, Page& out) {
   for (const ResultChange& r : c.results) {
     if (r.base_version == r.version || r.base_version.empty() || r.version.empty()) continue;
@@ -204,6 +219,7 @@ Json figure_json(const FigureChange& f) {
   out["tolerance"] = gated ? Json(f.tolerance.amount) : Json();
   out["tolerance_is_relative"] = gated ? Json(f.tolerance.relative) : Json();
   out["finding"] = to_string(f.finding);
+  if (f.by_another_method) out["reason"] = "by another method";
   out["terms"] = Json::array();
   for (const TermChange& t : f.terms)
     out["terms"].push_back({{"term", t.name}, {"base", t.base}, {"new", t.now}, {"change", t.now - t.base}});
@@ -245,6 +261,7 @@ JunitCase figure_case(const std::string& row, const FigureChange& f) {
                                          text_or_dash(f.now, unit), relative_or_from_zero(f), allowed_text(f));
   if (breaks(f.finding)) out.failure = fmt::format("{}: {}", to_string(f.finding), values);
   out.details = values;
+  if (f.by_another_method) out.details += ", by another method: not judged";
   if (!f.terms.empty()) out.details += ": " + terms_text(f);
   return out;
 }
@@ -303,6 +320,7 @@ Page page(const Comparison& c) {
         Paragraph{fmt::format("{} more are in the JSON", found.size() - most_shown), Paragraph::Tone::note});
   if (const Table terms = terms_table(found); !terms.rows.empty()) out.blocks.push_back(terms);
   if (Table facts = facts_table(c); !facts.rows.empty()) cut(facts, out);
+  say_methods(c, out);
   say_versions(c, out);
   return out;
 }

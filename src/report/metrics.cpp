@@ -93,6 +93,13 @@ Better better(std::string_view figure) {
   return is_one_of(figure, higher) ? Better::higher : Better::neither;
 }
 
+bool follows_method(std::string_view figure) {
+  constexpr std::array<std::string_view, 9> of_time{
+      "step_s", "ttft_s", "tpot_s",           "tokens_per_s", "tokens_per_s_per_gpu", "model_flops_per_s_per_gpu",
+      "mfu",    "hfu",    "busbw_bytes_per_s"};
+  return is_one_of(figure, of_time) || figure.starts_with("ttft.") || figure.starts_with("tpot.");
+}
+
 std::string_view to_string(Better direction) {
   return direction == Better::lower ? "lower" : direction == Better::higher ? "higher" : "neither";
 }

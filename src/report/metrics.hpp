@@ -26,4 +26,7 @@ enum class Better { lower, higher, neither };
 Better better(std::string_view figure);
 std::string_view to_string(Better);
 
+/// Whether a figure is of the simulated time where there is one, else of the closed form.
+bool follows_method(std::string_view figure);
+
 }  // namespace collcast

@@ -66,6 +66,16 @@ void read_gates(const SavedValue& value, SavedResult& out) {
   }
 }
 
+/// A row that says by which method its times are; `estimate_s` where it is no figure of the row.
+void add_method(const SavedValue& from, SavedRow& row) {
+  if (from.has("simulate_s"))
+    row.method = "simulate";
+  else if (from.has("estimate_s"))
+    row.method = "estimate";
+  const bool is_figure = std::ranges::any_of(row.figures, [](const auto& f) { return f.name == "estimate_s"; });
+  if (!is_figure) row.estimate_s = from.number("estimate_s");
+}
+
 /// Of a run of requests: the means are ttft_s and tpot_s themselves.
 void add_load_figures(const SavedValue& value, SavedRow& row) {
   if (!value.has("load")) return;
@@ -155,6 +165,7 @@ void read_sweep_rows(const SavedValue& value, SavedResult& out) {
       if (const auto over = over_capacity(from.object("memory"))) row.figures.push_back({"over_capacity_bytes", over});
     }
     if (!from.has("tpot_s")) add_step_terms(from, row);
+    add_method(from, row);
     add_common_facts(from, {"topology", "machine_digest", "library", "inputs_digest"}, row.facts);
     out.rows.push_back(std::move(row));
   }
@@ -184,6 +195,7 @@ void read_step_rows(const SavedValue& value, SavedResult& out) {
   add_figures(value, {"hfu", "compute_to_communication"}, row);
   add_figures(value.object("layer"), {"forward_s", "backward_s", "tp_comm_s", "tp_exposed_s"}, row, "layer.");
   add_step_terms(value, row);
+  add_method(value, row);
   out.rows.push_back(std::move(row));
   add_common_facts(value, {"scenario", "what_if", "machine", "library", "inputs", "partial"}, out.facts);
   if (value.has("partial") && value.json()["partial"] == true)
@@ -250,6 +262,7 @@ void read_collective_rows(const SavedValue& value, SavedResult& out) {
     if (ways) row.name += ", " + way_name(from);
     add_figures(from, {"estimate_s", "simulate_s", "busbw_bytes_per_s"}, row);
     add_phases(from, row);
+    add_method(from, row);
     add_common_facts(from, {"algorithm", "protocol", "chunks", "channels", "ranks", "nodes"}, row.facts);
     kinds.insert(from.text("collective"));
     if (from.has("library")) libraries.insert(from.text("library"));
@@ -299,7 +312,8 @@ SavedRow layout_row(const SavedValue& from, std::string name) {
   add_figures(from, {"mfu", "peak_bytes"}, row);
   add_step_terms(from, row);
   // Older documents that have neither do not say.
-  if (from.has("estimate_s")) row.facts.push_back({"method", from.has("simulate_s") ? "simulate" : "estimate"});
+  add_method(from, row);
+  if (from.has("estimate_s")) row.facts.push_back({"method", row.method});
   return row;
 }
 

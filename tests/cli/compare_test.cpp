@@ -139,6 +139,39 @@ TEST_CASE("what step writes compares with itself, and collective and plan too") 
   }
 }
 
+TEST_CASE("nothing is worse or better for being simulated, either way round") {
+  const Folder folder;
+  const std::string question =
+      "collective alltoall --topology dgx-h100 --nodes 16 --library ideal --algorithm naive --size 1MiB";
+  const std::string step = "step llama3-70b-straggler-64xh100 --what-if jitter";
+  for (const auto& [command, less] :
+       {std::pair{question, " --method estimate"}, std::pair{step, " --time-limit 1ms"}}) {
+    INFO(command);
+    REQUIRE(run_shell("collcast " + command + " --output both.json", folder.path()).exit == 0);
+    REQUIRE(run_shell("collcast " + command + less + " --output less.json", folder.path()).exit == 0);
+    for (const char* sides : {"both.json less.json", "less.json both.json"}) {
+      const Outcome outcome = run_shell(std::string("collcast compare ") + sides + " --format json", folder.path());
+      CHECK(outcome.exit == 0);
+      const Json counts = Json::parse(outcome.out).at("counts");
+      CHECK(counts.at("worse") == 0);
+      CHECK(counts.at("better") == 0);
+      CHECK(outcome.out.find("by another method") != std::string::npos);
+    }
+  }
+}
+
+TEST_CASE("a tolerance of a figure that neither result has is a warning with the nearest that they have") {
+  const Folder folder;
+  folder.write("base.json", step(10));
+  const Outcome outcome = run_shell("collcast compare base.json base.json --tolerance ttft_s=2%", folder.path());
+  CHECK(outcome.exit == 0);
+  CHECK(outcome.err.find("--tolerance ttft_s: warning: neither BASE nor NEW has ttft_s: its tolerance holds nothing\n"
+                         "    hint: ") == 0);
+  CHECK(outcome.err.find("step_s") != std::string::npos);
+  CHECK(run_shell("collcast compare base.json base.json --tolerance step_s=2% --tolerance 3%", folder.path()).err ==
+        "");
+}
+
 TEST_CASE("a broken gate of a scenario is exit 1 at its place, and the result is still there") {
   const Outcome kept = run_shell("collcast step llama3-8b-8xh100", ".");
   CHECK(kept.exit == 0);

@@ -46,6 +46,7 @@ PAIRS = "--topology ethernet-hosts --nodes 96 --groups-of 2:48 --concurrent --si
 
 JSON_STEP = "collcast step llama3-8b-8xh100 --format json --method estimate 2>/dev/null"
 JSON_PLAN = "collcast plan llama3-8b-8xh100 --format json --simulate 0 --zero 1"
+JSON_ALLTOALL = "collcast collective alltoall --topology dgx-h100 --nodes 4 --library ideal --algorithm naive --size 1MiB --format json"
 JSON_SWEEP = "collcast collective all_reduce --topology ring --ranks 4 --format json"
 TABLES = "validation/data/nccl-tests/a100-cw-1x2-all_reduce.csv validation/data/nccl-tests/2080ti-1x2-nop2p-reduce.csv"
 
@@ -201,6 +202,7 @@ COMMANDS = [
     ("report", "collcast report llama3-8b-8xh100 korthikanti-22b-layer"),
     ("report", "collcast report llama3-70b-straggler-64xh100 --what-if all --method estimate"),
     ("compare", f"collcast compare <({JSON_STEP}) <({JSON_STEP} --set layout.tp=4 --set layout.dp=2)"),
+    ("compare", f"collcast compare <({JSON_ALLTOALL} --method estimate) <({JSON_ALLTOALL} --method both)"),
     ("compare", f"collcast compare <({JSON_PLAN} --tp 8) <({JSON_PLAN} --tp 4)"),
     ("compare", f"collcast compare <({JSON_SWEEP} --size 1KiB:4KiB:x2) <({JSON_SWEEP} --size 2KiB:8KiB:x2 --chunks 2)"),
     ("validate", f"collcast validate --measured {TABLES} --budget large=8% --budget all_reduce.small=99%"),

@@ -2,7 +2,7 @@
 //
 // Results are paired by name, their rows by theirs. A figure is worse where it moved against its direction by more than
 // its tolerance; what the base has and the new one lacks is missing. Both break the gate. What is better, what moved
-// without a direction and what was added are told.
+// without a direction and what was added are told, and so is what one side simulated and the other has by closed form.
 #pragma once
 
 #include <optional>
@@ -44,7 +44,8 @@ struct FigureChange {
   std::optional<double> base, now;
   Tolerance tolerance;
   Finding finding = Finding::within;
-  std::vector<TermChange> terms;  ///< that moved, the most first; only of a figure that did
+  std::vector<TermChange> terms;   ///< that moved, the most first; only of a figure that did
+  bool by_another_method = false;  ///< simulated on one side, by closed form on the other: not judged
 };
 struct FactChange {
   std::string name, base, now;  ///< empty: not there

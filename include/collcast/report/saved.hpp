@@ -33,7 +33,10 @@ struct SavedRow {
   std::vector<SavedFigure> figures;
   std::vector<SavedTerm> terms;
   std::vector<SavedFact> facts;
-  bool of_cut_list = false;  ///< the document has some of its rows only: one that another has says nothing
+  /// That the row's times, and rates and shares of them, are of: "simulate" or "estimate"; empty: it does not say.
+  std::string method;
+  std::optional<double> estimate_s;  ///< by closed form, beside such times; no figure
+  bool of_cut_list = false;          ///< the document has some of its rows only: one that another has says nothing
 };
 
 /// A row of `gates` as the document says it.
