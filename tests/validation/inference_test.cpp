@@ -339,6 +339,29 @@ TEST_CASE("requests that find no room in memory wait for one, and the row says s
   CHECK(*report.rows[0].predicted_ttft > 500 * report.rows[0].predicted_tpot);
 }
 
+TEST_CASE("a server whose weights, or whose one request, no GPU has room for is listed with what it needs") {
+  const Folder folder;
+  folder.write("s.csv",
+               "row_id,source,backend,model,system,precision,mode,isl,osl,concurrency,tp,ttft_ms,tpot_ms\n"
+               "weights,me,vllm,meta-llama/Llama-3.1-70B,h100_sxm,bf16,agg,1024,1024,1,1,100,10\n"
+               "request,me,vllm,meta-llama/Llama-3.1-70B,h100_sxm,bf16,agg,100000,1024,8,2,100,10\n"
+               "tight,me,vllm,meta-llama/Llama-3.1-70B,h100_sxm,bf16,agg,80000,1024,8,2,100,10\n"
+               "fits,me,vllm,meta-llama/Llama-3.1-70B,h100_sxm,bf16,agg,1024,1024,1,2,100,10\n");
+  const Outcome outcome = run_shell(with_data + "collcast validate --inference s.csv --format json", folder.path());
+  REQUIRE(outcome.exit == 0);
+  const auto document = nlohmann::json::parse(outcome.out);
+  REQUIRE(document["unscored"].size() == 2);
+  CHECK(document["unscored"][0]["why"] == "the weights need 131 GiB of 79.2 that the GPU has");
+  CHECK(document["unscored"][1]["why"] ==
+        "not one request has room: weights need 65.7 GiB, its keys and values 15.4, of 79.2 that the GPU has");
+  // Whatever is not weights or kept may be less than is forecast, as servers ran that have too little by it.
+  REQUIRE(document["rows"].size() == 2);
+  CHECK(document["rows"][0]["row_id"] == "tight");
+  CHECK(document["rows"][0]["assumed"][0].get<std::string>().find("about as much memory as there is") !=
+        std::string::npos);
+  CHECK(document["rows"][1]["assumed"].empty());
+}
+
 namespace {
 
 /// The shipped rows, in a file in `folder`: under a sanitizer, where all of them take a minute each time, some.
