@@ -45,6 +45,13 @@ Diagnostics nothing_scored(const KernelReport& report) {
   return out;
 }
 
+std::vector<std::string> systems_of(const KernelTables& tables) {
+  std::vector<std::string> out;
+  for (const KernelTable& table : tables.tables)
+    for (const GemmRow& row : table.rows) out.push_back(row.system);
+  return out;
+}
+
 }  // namespace
 
 Exit run_validate_kernels(const KernelArgs& args, const Session& session) {
@@ -62,7 +69,9 @@ Exit run_validate_kernels(const KernelArgs& args, const Session& session) {
   append(errors, tables.errors());
   if (!errors.empty()) return refuse(session, errors);
 
+  const std::vector<std::string> warnings = warn(session, known->other_gpus(systems_of(*tables), command_line));
   KernelReport report = validate_kernels(*tables, *known);
+  report.warnings = warnings;
   if (report.rows.empty()) return refuse(session, nothing_scored(report));
   return conclude<KernelBudget>(report, args.budgets, parse_kernel_budget, format, args.output, session);
 }

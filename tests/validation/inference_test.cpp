@@ -362,6 +362,20 @@ TEST_CASE("a server whose weights, or whose one request, no GPU has room for is 
   CHECK(document["rows"][1]["assumed"].empty());
 }
 
+TEST_CASE("servers on a machine with another GPU are warned of") {
+  const Folder folder;
+  const std::string heading =
+      "row_id,source,backend,model,system,precision,mode,isl,osl,concurrency,tp,ttft_ms,tpot_ms\n";
+  folder.write("s.csv", heading + "a,me,vllm,meta-llama/Llama-3.1-70B,b200_sxm,fp8,agg,1024,1024,1,2,100,10\n" +
+                            "b,me,vllm,meta-llama/Llama-3.1-70B,h100_sxm,fp8,agg,1024,1024,1,2,100,10\n");
+  const std::string validate = with_data + "collcast validate --inference s.csv --format json";
+  const Outcome outcome = run_shell(validate + " --topology dgx-h100", folder.path());
+  CHECK(outcome.exit == 0);
+  CHECK(outcome.err == "command line: warning: 1 row measured on 'b200_sxm', dgx-h100 has 'H100-SXM5-80GB'\n");
+  CHECK(nlohmann::json::parse(outcome.out)["warnings"].size() == 1);
+  CHECK(run_shell(validate, folder.path()).err == "");
+}
+
 namespace {
 
 /// The shipped rows, in a file in `folder`: under a sanitizer, where all of them take a minute each time, some.

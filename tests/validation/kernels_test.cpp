@@ -2,9 +2,12 @@
 #include "collcast/validation/kernels.hpp"
 
 #include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
 
 #include <cmath>
 
+#include "../cli/process.hpp"
+#include "shipped.hpp"
 #include "training_rows.hpp"
 
 using namespace collcast;
@@ -101,4 +104,21 @@ TEST_CASE("files of a folder that hold something else are listed; one that is na
   REQUIRE_FALSE(named);
   CHECK(named.errors()[0].message == "the columns dtype, m, n, k, latency_ms are missing");
   CHECK(load_kernel_tables({"/nowhere/at/all.csv"}, {"command line"}).errors().size() == 1);
+}
+
+TEST_CASE("products on a machine with another GPU are warned of, and not held to its rates") {
+  const Folder folder;
+  folder.write("k.csv",
+               "system,dtype,m,n,k,latency_ms\n"
+               "b200_sxm,bfloat16,16384,16384,16384,5.5\n"
+               "b200_sxm,bfloat16,8192,16384,16384,2.8\n"
+               "h100_sxm,bfloat16,4096,4096,4096,0.2\n");
+  const Outcome outcome =
+      run_shell(with_data + "collcast validate --kernels k.csv --topology dgx-h100 --format json", folder.path());
+  CHECK(outcome.exit == 0);
+  CHECK(outcome.err == "command line: warning: 2 rows measured on 'b200_sxm', dgx-h100 has 'H100-SXM5-80GB'\n");
+  const auto document = nlohmann::json::parse(outcome.out);
+  REQUIRE(document["warnings"].size() == 1);
+  CHECK(document["warnings"][0].get<std::string>().find("2 rows measured on 'b200_sxm'") != std::string::npos);
+  CHECK(run_shell(with_data + "collcast validate --kernels k.csv --format json", folder.path()).err == "");
 }

@@ -64,6 +64,7 @@ struct KernelReport {
   std::vector<UnscoredKernels> unscored;
   std::vector<KernelBudgetOutcome> budgets;
   std::vector<ForeignKernels> foreign = {};  ///< by system, table and precision
+  std::vector<std::string> warnings = {};    ///< machines that other GPUs are in than were measured
 };
 
 /// Each system by precision, then all of a precision, then all.
