@@ -70,6 +70,7 @@ Exit run_validate_kernels(const KernelArgs& args, const Session& session) {
   if (!errors.empty()) return refuse(session, errors);
 
   const std::vector<std::string> warnings = warn(session, known->other_gpus(systems_of(*tables), command_line));
+  if (errors = impossible_products(*tables, *known); !errors.empty()) return refuse(session, errors);
   KernelReport report = validate_kernels(*tables, *known);
   report.warnings = warnings;
   if (report.rows.empty()) return refuse(session, nothing_scored(report));

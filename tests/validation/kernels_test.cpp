@@ -106,6 +106,30 @@ TEST_CASE("files of a folder that hold something else are listed; one that is na
   CHECK(load_kernel_tables({"/nowhere/at/all.csv"}, {"command line"}).errors().size() == 1);
 }
 
+TEST_CASE("products that are faster than their GPU can be are errors, all at once at their places") {
+  const Folder folder;
+  folder.write("k.csv",
+               "system,dtype,m,n,k,latency_ms\n"
+               "h100_sxm,bfloat16,16384,3584,3072,0.000455225\n"
+               "h100_sxm,bfloat16,16384,3584,3072,0.455225\n"
+               "b200_sxm,fp8,16384,3584,3072,0.0001\n");
+  const Outcome outcome = run_shell(with_data + "collcast validate --kernels k.csv", folder.path());
+  INFO(outcome.err);
+  CHECK(outcome.exit == 2);
+  CHECK(outcome.err.find("k.csv:2:35: error: latency_ms is '0.000455225', and at the gpu.peak of ") !=
+        std::string::npos);
+  CHECK(outcome.err.find("hint: expected milliseconds; if these are seconds, write 0.455225") != std::string::npos);
+  CHECK(outcome.err.find("k.csv:4:30: error: latency_ms is '0.0001'") != std::string::npos);
+  CHECK(outcome.err.find("k.csv:3:") == std::string::npos);
+
+  const auto rows = load_kernel_tables({(folder.path() / "k.csv").string()}, {"test"});
+  REQUIRE(to_text(rows.errors()) == "");
+  CHECK(impossible_products(*rows, training_machines()).size() == 2);
+  const auto all = load_kernel_tables({COLLCAST_SOURCE_DIR "/topologies/kernels"}, {"test"});
+  REQUIRE(to_text(all.errors()) == "");
+  CHECK(to_text(impossible_products(*all, training_machines())) == "");
+}
+
 TEST_CASE("products on a machine with another GPU are warned of, and not held to its rates") {
   const Folder folder;
   folder.write("k.csv",

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "collcast/base/text.hpp"
+#include "collcast/scenario/gemm_check.hpp"
 #include "collcast/workload/gemm_time.hpp"
 #include "lines.hpp"
 
@@ -56,7 +57,7 @@ class Loader {
     }
     Result<std::vector<GemmRow>> rows = parse_gemm_table(*text, path);
     if (rows)
-      out_.tables.push_back({id, std::move(rows).value()});
+      out_.tables.push_back({id, std::move(rows).value(), path});
     else
       errors_.insert(errors_.end(), rows.errors().begin(), rows.errors().end());
   }
@@ -153,6 +154,24 @@ Result<KernelTables> load_kernel_tables(const std::vector<std::string>& paths, c
   Loader loader(asked_by);
   for (const std::string& path : paths) loader.load(path);
   return loader.take();
+}
+
+Diagnostics impossible_products(const KernelTables& tables, const TrainingMachines& machines) {
+  Diagnostics out;
+  Places places(machines);
+  for (const KernelTable& table : tables.tables) {
+    std::map<std::pair<std::string, std::string>, std::vector<GemmRow>> products;  // by system and type
+    for (const GemmRow& row : table.rows)
+      if (!machines.has_other_gpu(row.system)) products[{row.system, row.dtype}].push_back(row);
+    for (const auto& [of, rows] : products) {
+      const Result<TrainingPlace>& place = places.of(of.first);
+      if (!place) continue;
+      const GpuSpec& gpu = place->machine.gpu;
+      if (const auto peak = gpu.peak.find(rows.front().precision()); peak != gpu.peak.end())
+        append(out, impossible_rows(rows, of.second, {peak->second, gpu.memory_bandwidth}, table.file, "gpu"));
+    }
+  }
+  return out;
 }
 
 KernelReport validate_kernels(const KernelTables& tables, const TrainingMachines& machines) {
