@@ -39,9 +39,13 @@ std::optional<KernelBudget> parse_kernel_budget(std::string_view text, const Loc
 
 Diagnostics nothing_scored(const KernelReport& report) {
   Diagnostics out;
-  for (const UnscoredKernels& rows : report.unscored)
-    out.push_back(
-        {command_line, fmt::format("{} rows of {} cannot be scored: {}", rows.rows, rows.source_id, rows.why), ""});
+  for (const UnscoredKernels& rows : report.unscored) {
+    const std::string text = fmt::format("{} rows of {} cannot be scored: {}", rows.rows, rows.source_id, rows.why);
+    if (rows.where.file.empty())
+      out.push_back({command_line, text, ""});
+    else
+      out.push_back({rows.where, text, "expected a GPU such as h100_sxm, or --topology with the machine of all rows"});
+  }
   return out;
 }
 

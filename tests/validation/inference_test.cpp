@@ -87,7 +87,7 @@ TEST_CASE("every bad cell of a table of servers is said at its place, all at onc
   for (const char* part :
        {"t.csv:2:14: ", "isl is 'many'", "from 1 to 1000000", "t.csv:2:23: ", "tpot_ms is '0'",
         "t.csv:2:25: ", "tp_size is 'x'", "t.csv:2:35: ", "unknown setting 'moe'", "t.csv:2:41: ", "decode has '8'",
-        "t.csv:3:1: ", "row_id is empty", "mode is 'both'", "row_id 'a' is there twice"}) {
+        "t.csv:3:1: ", "row_id is empty", "t.csv:3:25: error: mode is 'both'", "row_id 'a' is there twice"}) {
     CAPTURE(part, said);
     CHECK(said.find(part) != std::string::npos);
   }
@@ -96,6 +96,15 @@ TEST_CASE("every bad cell of a table of servers is said at its place, all at onc
   REQUIRE(fine->warnings.size() == 1);
   CHECK(to_text(fine->warnings).find("t.csv:1:37") != std::string::npos);
   CHECK(read_serving("a,b\n1,2\n").errors().at(0).message == "this is no table of measured servers");
+}
+
+TEST_CASE("a cell of 0 tokens or requests is a wrong value, a degree of 0 one that nobody states") {
+  const std::string said =
+      to_text(read_serving(serving_heading + "a,s,vllm,dense,h100_sxm,,agg,0,128,0,8,1,1,0,0,0,,,1,1\n").errors());
+  INFO(said);
+  CHECK(said.find("t.csv:2:30: error: isl is '0'\n    hint: expected a whole number from 1") != std::string::npos);
+  CHECK(said.find("t.csv:2:36: error: concurrency is '0'") != std::string::npos);
+  CHECK(said.find("moe_ep") == std::string::npos);
 }
 
 TEST_CASE("a row's words are requests in flight on its layout") {

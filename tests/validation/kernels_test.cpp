@@ -146,3 +146,27 @@ TEST_CASE("products on a machine with another GPU are warned of, and not held to
   CHECK(document["warnings"][0].get<std::string>().find("2 rows measured on 'b200_sxm'") != std::string::npos);
   CHECK(run_shell(with_data + "collcast validate --kernels k.csv --format json", folder.path()).err == "");
 }
+
+TEST_CASE("products that do not say their GPU are said at their table's place") {
+  const Folder folder;
+  folder.write("k.csv", "dtype,m,n,k,latency_ms\nbfloat16,4096,4096,4096,0.2\nbfloat16,4096,4096,2048,0.1\n");
+  folder.write("e.csv",
+               "system,dtype,m,n,k,latency_ms\nh100_sxm,bfloat16,4096,4096,4096,0.2\n"
+               ",bfloat16,4096,4096,2048,0.1\n");
+  const Outcome none = run_shell(with_data + "collcast validate --kernels k.csv", folder.path());
+  CHECK(none.exit == 2);
+  CHECK(none.err.find("k.csv:1:1: error: 2 rows of k.csv cannot be scored: no column system, which names the GPU\n") !=
+        std::string::npos);
+  CHECK(none.err.find("command line") == std::string::npos);
+  const auto tables =
+      load_kernel_tables({(folder.path() / "k.csv").string(), (folder.path() / "e.csv").string()}, {"test"});
+  REQUIRE(to_text(tables.errors()) == "");
+  const KernelReport report = validate_kernels(*tables, training_machines());
+  CHECK(report.rows.size() == 1);
+  REQUIRE(report.unscored.size() == 2);
+  CHECK(report.unscored[0].why == "system is empty, which names the GPU");
+  CHECK(report.unscored[0].where.line == 3);
+  CHECK(report.unscored[1].rows == 2);
+  // One machine is for all rows.
+  CHECK(run_shell(with_data + "collcast validate --kernels k.csv --topology dgx-h100", folder.path()).exit == 0);
+}

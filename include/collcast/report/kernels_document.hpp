@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "collcast/base/diagnostic.hpp"
 #include "collcast/base/quantity.hpp"
 #include "collcast/report/table.hpp"
 #include "collcast/report/training_document.hpp"
@@ -29,6 +30,7 @@ struct KernelDeviation {
 struct UnscoredKernels {
   std::string source_id, why;
   int rows = 0;
+  Location where = {};  ///< what keeps them from it; no file: no place in particular
 };
 
 /// A system and a precision; empty: all.

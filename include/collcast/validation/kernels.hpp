@@ -14,7 +14,8 @@ namespace collcast {
 struct KernelTable {
   std::string id;  ///< file name without its folders
   std::vector<GemmRow> rows;
-  std::string file = {};  ///< with its folders, for messages
+  std::string file = {};      ///< with its folders, for messages
+  bool names_systems = true;  ///< it has the column `system`
 };
 struct KernelTables {
   std::vector<KernelTable> tables;
