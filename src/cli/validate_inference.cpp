@@ -45,6 +45,12 @@ std::optional<InferenceBudget> parse_serving_budget(std::string_view text, const
   return InferenceBudget{budget->source, budget->word, budget->limit};
 }
 
+std::vector<std::string> systems_of(const InferenceTables& tables) {
+  std::vector<std::string> out;
+  for (const InferenceRow& row : tables.rows) out.push_back(row.system);
+  return out;
+}
+
 Diagnostics nothing_scored(const InferenceReport& report) {
   std::map<std::string, int> reasons;
   for (const UnscoredServer& row : report.unscored) ++reasons[row.why];
@@ -75,7 +81,9 @@ Exit run_validate_inference(const InferenceArgs& args, const Patience& patience,
   InferenceReport report = with_progress(session, [&](const Telling& tell) {
     return validate_inference(*tables, *models, *machines, collectives, tell, patience.pieces_go_on());
   });
-  report.warnings = warn(session, tables->warnings);
+  Diagnostics warnings = tables->warnings;
+  append(warnings, machines->other_gpus(systems_of(*tables), command_line));
+  report.warnings = warn(session, warnings);
   return conclude_rows<InferenceBudget>(report, nothing_scored(report), args.budgets, parse_serving_budget, format,
                                         args.output, patience, session);
 }

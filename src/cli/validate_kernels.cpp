@@ -39,9 +39,20 @@ std::optional<KernelBudget> parse_kernel_budget(std::string_view text, const Loc
 
 Diagnostics nothing_scored(const KernelReport& report) {
   Diagnostics out;
-  for (const UnscoredKernels& rows : report.unscored)
-    out.push_back(
-        {command_line, fmt::format("{} rows of {} cannot be scored: {}", rows.rows, rows.source_id, rows.why), ""});
+  for (const UnscoredKernels& rows : report.unscored) {
+    const std::string text = fmt::format("{} rows of {} cannot be scored: {}", rows.rows, rows.source_id, rows.why);
+    if (rows.where.file.empty())
+      out.push_back({command_line, text, ""});
+    else
+      out.push_back({rows.where, text, "expected a GPU such as h100_sxm, or --topology with the machine of all rows"});
+  }
+  return out;
+}
+
+std::vector<std::string> systems_of(const KernelTables& tables) {
+  std::vector<std::string> out;
+  for (const KernelTable& table : tables.tables)
+    for (const GemmRow& row : table.rows) out.push_back(row.system);
   return out;
 }
 
@@ -62,7 +73,10 @@ Exit run_validate_kernels(const KernelArgs& args, const Session& session) {
   append(errors, tables.errors());
   if (!errors.empty()) return refuse(session, errors);
 
+  const std::vector<std::string> warnings = warn(session, known->other_gpus(systems_of(*tables), command_line));
+  if (errors = impossible_products(*tables, *known); !errors.empty()) return refuse(session, errors);
   KernelReport report = validate_kernels(*tables, *known);
+  report.warnings = warnings;
   if (report.rows.empty()) return refuse(session, nothing_scored(report));
   return conclude<KernelBudget>(report, args.budgets, parse_kernel_budget, format, args.output, session);
 }

@@ -85,6 +85,7 @@ Json document_json(const KernelReport& report) {
                               {"n", one.n},
                               {"median_ape", one.n > 0 ? Json(one.median_ape) : Json()},
                               {"met", one.met()}});
+  out["warnings"] = report.warnings;
   return out;
 }
 

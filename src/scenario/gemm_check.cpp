@@ -1,4 +1,4 @@
-#include "scenario/gemm_check.hpp"
+#include "collcast/scenario/gemm_check.hpp"
 
 #include <fmt/format.h>
 
@@ -9,7 +9,7 @@
 
 #include "collcast/base/units.hpp"
 
-namespace collcast::input {
+namespace collcast {
 
 namespace {
 
@@ -94,4 +94,4 @@ Diagnostics impossible_rows(const std::vector<GemmRow>& rows, const std::string&
   return out;
 }
 
-}  // namespace collcast::input
+}  // namespace collcast

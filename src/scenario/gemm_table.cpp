@@ -36,6 +36,14 @@ std::vector<std::string> missing_of(const std::vector<std::string>& titles) {
   return out;
 }
 
+std::vector<std::string> titles_of(std::string_view text) {
+  std::string_view line = text.substr(0, text.find('\n'));
+  if (line.ends_with('\r')) line.remove_suffix(1);
+  std::vector<std::string> out;
+  for (const Cell& cell : read_csv_line(line).cells) out.push_back(cell.text);
+  return out;
+}
+
 std::vector<std::string> pass_words() {
   std::vector<std::string> out;
   for (const GemmPass pass : passes) out.emplace_back(to_string(pass));
@@ -165,12 +173,11 @@ Result<std::vector<GemmRow>> parse_gemm_table(std::string_view text, const std::
   return Table(text, file).read();
 }
 
-std::vector<std::string> missing_gemm_columns(std::string_view text) {
-  std::string_view line = text.substr(0, text.find('\n'));
-  if (line.ends_with('\r')) line.remove_suffix(1);
-  std::vector<std::string> titles;
-  for (const Cell& cell : read_csv_line(line).cells) titles.push_back(cell.text);
-  return missing_of(titles);
+std::vector<std::string> missing_gemm_columns(std::string_view text) { return missing_of(titles_of(text)); }
+
+bool has_gemm_column(std::string_view text, std::string_view column) {
+  const std::vector<std::string> titles = titles_of(text);
+  return std::find(titles.begin(), titles.end(), column) != titles.end();
 }
 
 std::vector<std::string> gemm_dtypes() {

@@ -7,10 +7,10 @@
 #include <utility>
 
 #include "collcast/base/text.hpp"
+#include "collcast/scenario/gemm_check.hpp"
 #include "collcast/scenario/gemm_table.hpp"
 #include "collcast/workload/gemm_time.hpp"
 #include "scenario/files.hpp"
-#include "scenario/gemm_check.hpp"
 #include "scenario/parse.hpp"
 
 namespace collcast::input {

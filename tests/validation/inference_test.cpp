@@ -87,7 +87,7 @@ TEST_CASE("every bad cell of a table of servers is said at its place, all at onc
   for (const char* part :
        {"t.csv:2:14: ", "isl is 'many'", "from 1 to 1000000", "t.csv:2:23: ", "tpot_ms is '0'",
         "t.csv:2:25: ", "tp_size is 'x'", "t.csv:2:35: ", "unknown setting 'moe'", "t.csv:2:41: ", "decode has '8'",
-        "t.csv:3:1: ", "row_id is empty", "mode is 'both'", "row_id 'a' is there twice"}) {
+        "t.csv:3:1: ", "row_id is empty", "t.csv:3:25: error: mode is 'both'", "row_id 'a' is there twice"}) {
     CAPTURE(part, said);
     CHECK(said.find(part) != std::string::npos);
   }
@@ -96,6 +96,15 @@ TEST_CASE("every bad cell of a table of servers is said at its place, all at onc
   REQUIRE(fine->warnings.size() == 1);
   CHECK(to_text(fine->warnings).find("t.csv:1:37") != std::string::npos);
   CHECK(read_serving("a,b\n1,2\n").errors().at(0).message == "this is no table of measured servers");
+}
+
+TEST_CASE("a cell of 0 tokens or requests is a wrong value, a degree of 0 one that nobody states") {
+  const std::string said =
+      to_text(read_serving(serving_heading + "a,s,vllm,dense,h100_sxm,,agg,0,128,0,8,1,1,0,0,0,,,1,1\n").errors());
+  INFO(said);
+  CHECK(said.find("t.csv:2:30: error: isl is '0'\n    hint: expected a whole number from 1") != std::string::npos);
+  CHECK(said.find("t.csv:2:36: error: concurrency is '0'") != std::string::npos);
+  CHECK(said.find("moe_ep") == std::string::npos);
 }
 
 TEST_CASE("a row's words are requests in flight on its layout") {
@@ -337,6 +346,43 @@ TEST_CASE("requests that find no room in memory wait for one, and the row says s
   const int places = std::stoi(assumed);
   CHECK((places > 30 && places < 70));
   CHECK(*report.rows[0].predicted_ttft > 500 * report.rows[0].predicted_tpot);
+}
+
+TEST_CASE("a server whose weights, or whose one request, no GPU has room for is listed with what it needs") {
+  const Folder folder;
+  folder.write("s.csv",
+               "row_id,source,backend,model,system,precision,mode,isl,osl,concurrency,tp,ttft_ms,tpot_ms\n"
+               "weights,me,vllm,meta-llama/Llama-3.1-70B,h100_sxm,bf16,agg,1024,1024,1,1,100,10\n"
+               "request,me,vllm,meta-llama/Llama-3.1-70B,h100_sxm,bf16,agg,100000,1024,8,2,100,10\n"
+               "tight,me,vllm,meta-llama/Llama-3.1-70B,h100_sxm,bf16,agg,80000,1024,8,2,100,10\n"
+               "fits,me,vllm,meta-llama/Llama-3.1-70B,h100_sxm,bf16,agg,1024,1024,1,2,100,10\n");
+  const Outcome outcome = run_shell(with_data + "collcast validate --inference s.csv --format json", folder.path());
+  REQUIRE(outcome.exit == 0);
+  const auto document = nlohmann::json::parse(outcome.out);
+  REQUIRE(document["unscored"].size() == 2);
+  CHECK(document["unscored"][0]["why"] == "the weights need 131 GiB of 79.2 that the GPU has");
+  CHECK(document["unscored"][1]["why"] ==
+        "not one request has room: weights need 65.7 GiB, its keys and values 15.4, of 79.2 that the GPU has");
+  // Whatever is not weights or kept may be less than is forecast, as servers ran that have too little by it.
+  REQUIRE(document["rows"].size() == 2);
+  CHECK(document["rows"][0]["row_id"] == "tight");
+  CHECK(document["rows"][0]["assumed"][0].get<std::string>().find("about as much memory as there is") !=
+        std::string::npos);
+  CHECK(document["rows"][1]["assumed"].empty());
+}
+
+TEST_CASE("servers on a machine with another GPU are warned of") {
+  const Folder folder;
+  const std::string heading =
+      "row_id,source,backend,model,system,precision,mode,isl,osl,concurrency,tp,ttft_ms,tpot_ms\n";
+  folder.write("s.csv", heading + "a,me,vllm,meta-llama/Llama-3.1-70B,b200_sxm,fp8,agg,1024,1024,1,2,100,10\n" +
+                            "b,me,vllm,meta-llama/Llama-3.1-70B,h100_sxm,fp8,agg,1024,1024,1,2,100,10\n");
+  const std::string validate = with_data + "collcast validate --inference s.csv --format json";
+  const Outcome outcome = run_shell(validate + " --topology dgx-h100", folder.path());
+  CHECK(outcome.exit == 0);
+  CHECK(outcome.err == "command line: warning: 1 row measured on 'b200_sxm', dgx-h100 has 'H100-SXM5-80GB'\n");
+  CHECK(nlohmann::json::parse(outcome.out)["warnings"].size() == 1);
+  CHECK(run_shell(validate, folder.path()).err == "");
 }
 
 namespace {

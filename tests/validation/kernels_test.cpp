@@ -2,9 +2,12 @@
 #include "collcast/validation/kernels.hpp"
 
 #include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
 
 #include <cmath>
 
+#include "../cli/process.hpp"
+#include "shipped.hpp"
 #include "training_rows.hpp"
 
 using namespace collcast;
@@ -101,4 +104,69 @@ TEST_CASE("files of a folder that hold something else are listed; one that is na
   REQUIRE_FALSE(named);
   CHECK(named.errors()[0].message == "the columns dtype, m, n, k, latency_ms are missing");
   CHECK(load_kernel_tables({"/nowhere/at/all.csv"}, {"command line"}).errors().size() == 1);
+}
+
+TEST_CASE("products that are faster than their GPU can be are errors, all at once at their places") {
+  const Folder folder;
+  folder.write("k.csv",
+               "system,dtype,m,n,k,latency_ms\n"
+               "h100_sxm,bfloat16,16384,3584,3072,0.000455225\n"
+               "h100_sxm,bfloat16,16384,3584,3072,0.455225\n"
+               "b200_sxm,fp8,16384,3584,3072,0.0001\n");
+  const Outcome outcome = run_shell(with_data + "collcast validate --kernels k.csv", folder.path());
+  INFO(outcome.err);
+  CHECK(outcome.exit == 2);
+  CHECK(outcome.err.find("k.csv:2:35: error: latency_ms is '0.000455225', and at the gpu.peak of ") !=
+        std::string::npos);
+  CHECK(outcome.err.find("hint: expected milliseconds; if these are seconds, write 0.455225") != std::string::npos);
+  CHECK(outcome.err.find("k.csv:4:30: error: latency_ms is '0.0001'") != std::string::npos);
+  CHECK(outcome.err.find("k.csv:3:") == std::string::npos);
+
+  const auto rows = load_kernel_tables({(folder.path() / "k.csv").string()}, {"test"});
+  REQUIRE(to_text(rows.errors()) == "");
+  CHECK(impossible_products(*rows, training_machines()).size() == 2);
+  const auto all = load_kernel_tables({COLLCAST_SOURCE_DIR "/topologies/kernels"}, {"test"});
+  REQUIRE(to_text(all.errors()) == "");
+  CHECK(to_text(impossible_products(*all, training_machines())) == "");
+}
+
+TEST_CASE("products on a machine with another GPU are warned of, and not held to its rates") {
+  const Folder folder;
+  folder.write("k.csv",
+               "system,dtype,m,n,k,latency_ms\n"
+               "b200_sxm,bfloat16,16384,16384,16384,5.5\n"
+               "b200_sxm,bfloat16,8192,16384,16384,2.8\n"
+               "h100_sxm,bfloat16,4096,4096,4096,0.2\n");
+  const Outcome outcome =
+      run_shell(with_data + "collcast validate --kernels k.csv --topology dgx-h100 --format json", folder.path());
+  CHECK(outcome.exit == 0);
+  CHECK(outcome.err == "command line: warning: 2 rows measured on 'b200_sxm', dgx-h100 has 'H100-SXM5-80GB'\n");
+  const auto document = nlohmann::json::parse(outcome.out);
+  REQUIRE(document["warnings"].size() == 1);
+  CHECK(document["warnings"][0].get<std::string>().find("2 rows measured on 'b200_sxm'") != std::string::npos);
+  CHECK(run_shell(with_data + "collcast validate --kernels k.csv --format json", folder.path()).err == "");
+}
+
+TEST_CASE("products that do not say their GPU are said at their table's place") {
+  const Folder folder;
+  folder.write("k.csv", "dtype,m,n,k,latency_ms\nbfloat16,4096,4096,4096,0.2\nbfloat16,4096,4096,2048,0.1\n");
+  folder.write("e.csv",
+               "system,dtype,m,n,k,latency_ms\nh100_sxm,bfloat16,4096,4096,4096,0.2\n"
+               ",bfloat16,4096,4096,2048,0.1\n");
+  const Outcome none = run_shell(with_data + "collcast validate --kernels k.csv", folder.path());
+  CHECK(none.exit == 2);
+  CHECK(none.err.find("k.csv:1:1: error: 2 rows of k.csv cannot be scored: no column system, which names the GPU\n") !=
+        std::string::npos);
+  CHECK(none.err.find("command line") == std::string::npos);
+  const auto tables =
+      load_kernel_tables({(folder.path() / "k.csv").string(), (folder.path() / "e.csv").string()}, {"test"});
+  REQUIRE(to_text(tables.errors()) == "");
+  const KernelReport report = validate_kernels(*tables, training_machines());
+  CHECK(report.rows.size() == 1);
+  REQUIRE(report.unscored.size() == 2);
+  CHECK(report.unscored[0].why == "system is empty, which names the GPU");
+  CHECK(report.unscored[0].where.line == 3);
+  CHECK(report.unscored[1].rows == 2);
+  // One machine is for all rows.
+  CHECK(run_shell(with_data + "collcast validate --kernels k.csv --topology dgx-h100", folder.path()).exit == 0);
 }

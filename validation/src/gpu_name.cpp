@@ -70,4 +70,15 @@ bool like_gpu(const GpuName& a, const GpuName& b) {
   return same_chip(a, b) && x && y && std::abs(*x - *y) * 10 <= *y;
 }
 
+bool other_gpu(std::string_view a, std::string_view b) {
+  const auto squeezed = [](std::string_view name) {
+    std::string out = lower(name);
+    std::erase_if(out, [](char c) { return std::isalnum(static_cast<unsigned char>(c)) == 0; });
+    return out;
+  };
+  const std::string x = squeezed(a), y = squeezed(b);
+  if (x.empty() || y.empty() || x == "none" || x == "unknown") return false;
+  return !same_gpu(parse_gpu(a), parse_gpu(b)) && !x.starts_with(y) && !y.starts_with(x);
+}
+
 }  // namespace collcast

@@ -22,5 +22,7 @@ bool same_gpu(const GpuName&, const GpuName&);
 bool like_gpu(const GpuName&, const GpuName&);
 /// The same but for its memory: boards of one chip that go into the same nodes.
 bool same_chip(const GpuName&, const GpuName&);
+/// Whether both name a GPU and these are not one; "RTX2080Ti (PCIe gen3)" is an "RTX-2080-Ti".
+bool other_gpu(std::string_view, std::string_view);
 
 }  // namespace collcast

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "collcast/base/text.hpp"
+#include "collcast/scenario/gemm_check.hpp"
 #include "collcast/workload/gemm_time.hpp"
 #include "lines.hpp"
 
@@ -56,7 +57,7 @@ class Loader {
     }
     Result<std::vector<GemmRow>> rows = parse_gemm_table(*text, path);
     if (rows)
-      out_.tables.push_back({id, std::move(rows).value()});
+      out_.tables.push_back({id, std::move(rows).value(), path, has_gemm_column(*text, "system")});
     else
       errors_.insert(errors_.end(), rows.errors().begin(), rows.errors().end());
   }
@@ -78,7 +79,9 @@ class Places {
     row.gpus = 1;
     Result<TrainingPlace> place = machines_.place(row);
     // What stands in for a kernel table has no products of that GPU.
-    if (!place || !place->measured)
+    if (system.empty() && place && !place->measured)
+      place = Diagnostic{{}, fmt::format("'{}' names no kernel table", place->machine.name), {}};
+    else if (!place || !place->measured)
       place = Diagnostic{{}, fmt::format("no machine with a kernel table has the GPU '{}'", printable(system)), {}};
     return seen_.emplace(system, std::move(place)).first->second;
   }
@@ -96,6 +99,12 @@ class Places {
   const TrainingMachines& machines_;
   std::map<std::string, Result<TrainingPlace>> seen_;
 };
+
+/// Why a row without a system has no machine: whose fault is said at its place.
+UnscoredKernels without_system(const KernelTable& table, const GemmRow& row) {
+  if (!table.names_systems) return {table.id, "no column system, which names the GPU", 0, {table.file, 1, 1}};
+  return {table.id, "system is empty, which names the GPU", 0, {table.file, row.line, 1}};
+}
 
 /// The forecast of a row, or why there is none.
 Result<KernelDeviation> forecast(const GemmRow& row, const TrainingPlace& place) {
@@ -155,10 +164,28 @@ Result<KernelTables> load_kernel_tables(const std::vector<std::string>& paths, c
   return loader.take();
 }
 
+Diagnostics impossible_products(const KernelTables& tables, const TrainingMachines& machines) {
+  Diagnostics out;
+  Places places(machines);
+  for (const KernelTable& table : tables.tables) {
+    std::map<std::pair<std::string, std::string>, std::vector<GemmRow>> products;  // by system and type
+    for (const GemmRow& row : table.rows)
+      if (!machines.has_other_gpu(row.system)) products[{row.system, row.dtype}].push_back(row);
+    for (const auto& [of, rows] : products) {
+      const Result<TrainingPlace>& place = places.of(of.first);
+      if (!place) continue;
+      const GpuSpec& gpu = place->machine.gpu;
+      if (const auto peak = gpu.peak.find(rows.front().precision()); peak != gpu.peak.end())
+        append(out, impossible_rows(rows, of.second, {peak->second, gpu.memory_bandwidth}, table.file, "gpu"));
+    }
+  }
+  return out;
+}
+
 KernelReport validate_kernels(const KernelTables& tables, const TrainingMachines& machines) {
   KernelReport out;
   out.unscored = tables.unread;
-  std::map<std::pair<std::string, std::string>, int> unscored;
+  std::map<std::pair<std::string, std::string>, UnscoredKernels> unscored;
   Places places(machines);
   const std::map<std::string, KernelModel> known = places.tables(tables);
   Foreign foreign;
@@ -168,7 +195,10 @@ KernelReport validate_kernels(const KernelTables& tables, const TrainingMachines
       const Result<TrainingPlace>& place = places.of(row.system);
       Result<KernelDeviation> one = place ? forecast(row, *place) : Result<KernelDeviation>(place.errors());
       if (!one) {
-        ++unscored[{source, one.errors().front().message}];
+        const bool nameless = row.system.empty() && !machines.is_single();
+        const UnscoredKernels why =
+            nameless ? without_system(table, row) : UnscoredKernels{source, one.errors().front().message, 0, {}};
+        ++unscored.try_emplace({source, why.why}, why).first->second.rows;
         continue;
       }
       out.rows.push_back(std::move(one).value());
@@ -180,7 +210,7 @@ KernelReport validate_kernels(const KernelTables& tables, const TrainingMachines
     std::tie(of.source_id, of.kernels, of.precision) = key;
     out.foreign.push_back(std::move(of));
   }
-  for (const auto& [key, rows] : unscored) out.unscored.push_back({key.first, key.second, rows});
+  for (const auto& [key, rows] : unscored) out.unscored.push_back(rows);
   return out;
 }
 

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
 #include <span>
 
 #include "collcast/nccl/communicator.hpp"
@@ -18,18 +17,6 @@ namespace {
 
 /// More GPUs than any one server has: a node of so many is a rack.
 constexpr int most_gpus_of_a_server = 16;
-
-/// Whether both name a GPU and these are not one; "RTX2080Ti (PCIe gen3)" is an "RTX-2080-Ti".
-bool other_gpu(std::string_view a, std::string_view b) {
-  const auto squeezed = [](std::string_view name) {
-    std::string out = lower(name);
-    std::erase_if(out, [](char c) { return std::isalnum(static_cast<unsigned char>(c)) == 0; });
-    return out;
-  };
-  const std::string x = squeezed(a), y = squeezed(b);
-  if (x.empty() || y.empty() || x == "none" || x == "unknown") return false;
-  return !same_gpu(parse_gpu(a), parse_gpu(b)) && !x.starts_with(y) && !y.starts_with(x);
-}
 
 /// That the machine which the user named has other GPUs than the table; empty: it has not.
 std::string gpu_remark(const MeasuredFacts& facts, const TopologySpec& spec) {

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "collcast/base/diagnostic.hpp"
 #include "collcast/base/quantity.hpp"
 #include "collcast/report/table.hpp"
 #include "collcast/report/training_document.hpp"
@@ -29,6 +30,7 @@ struct KernelDeviation {
 struct UnscoredKernels {
   std::string source_id, why;
   int rows = 0;
+  Location where = {};  ///< what keeps them from it; no file: no place in particular
 };
 
 /// A system and a precision; empty: all.
@@ -64,6 +66,7 @@ struct KernelReport {
   std::vector<UnscoredKernels> unscored;
   std::vector<KernelBudgetOutcome> budgets;
   std::vector<ForeignKernels> foreign = {};  ///< by system, table and precision
+  std::vector<std::string> warnings = {};    ///< machines that other GPUs are in than were measured
 };
 
 /// Each system by precision, then all of a precision, then all.

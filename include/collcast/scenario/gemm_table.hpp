@@ -30,6 +30,9 @@ Result<std::vector<GemmRow>> parse_gemm_table(std::string_view text, const std::
 /// Columns that a table of products needs and this text's heading lacks.
 std::vector<std::string> missing_gemm_columns(std::string_view text);
 
+/// Whether this text's heading has the column.
+bool has_gemm_column(std::string_view text, std::string_view column);
+
 std::vector<std::string> gemm_dtypes();
 
 }  // namespace collcast

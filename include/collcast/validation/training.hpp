@@ -34,6 +34,11 @@ class TrainingMachines {
   static Result<TrainingMachines> load(const std::vector<TopologySpec>& machines, const SearchPath&);
   /// Or why there is none.
   Result<TrainingPlace> place(const TrainingRow&) const;
+  bool is_single() const { return only_one_; }  ///< one machine is for all rows
+  /// Whether that is so, and it has another GPU than this name of a row's says.
+  bool has_other_gpu(const std::string& gpu) const;
+  /// A warning for each of these names, one of a row, of which that is so.
+  Diagnostics other_gpus(const std::vector<std::string>& of_rows, const Location& asked_by) const;
 
  private:
   struct Known {

@@ -93,6 +93,21 @@ Job prepared(const InferenceRow& row, const ServedModels& models, const std::vec
   return job;
 }
 
+std::string gib(double bytes) { return fmt::format("{:.3g}", bytes / (1 << 30)); }
+
+/// Why the server cannot have run: weights, or weights and what one request keeps in the end, are more than its GPU
+/// has. What else a forecast counts (activations, buffers, what is outside the allocator) has no part in it: a server
+/// may do with less, and one that is published did run.
+std::string no_room(const MemoryUse& m, const Serving& s) {
+  const double weights = static_cast<double>(m.parameters.value()), has = static_cast<double>(m.capacity.value());
+  if (weights > has) return fmt::format("the weights need {} GiB of {} that the GPU has", gib(weights), gib(has));
+  const double mean_length = s.load ? (1 + s.load->range_ratio) / 2 : 1;
+  const double request = static_cast<double>(m.kv_cache.value()) / s.batch * mean_length;
+  if (weights + request <= has) return {};
+  return fmt::format("not one request has room: weights need {} GiB, its keys and values {}, of {} that the GPU has",
+                     gib(weights), gib(request), gib(has));
+}
+
 /// How many requests a replica has room for, of those that were asked for; 0: not one. Servers take a request in when
 /// its prompt has room, and put one off where answers grow out of it: what counts is what requests keep on the mean.
 int places_for(const StepResult& result, const StepInputs& in) {
@@ -110,6 +125,8 @@ int places_for(const StepResult& result, const StepInputs& in) {
 void forecast(Job& job, const CollectivePolicy& collectives) {
   StepInputs& in = job.served->inputs;
   Result<StepResult> result = forecast_step(in, *job.fabric, collectives, Method::estimate);
+  if (result) job.why = no_room(result->memory, *in.serving);
+  if (!job.why.empty()) return;
   if (result && in.serving->load && !result->memory.fits())
     if (const int places = places_for(*result, in); places > 0 && places < in.serving->batch) {
       job.served->assumed.push_back(

@@ -86,10 +86,11 @@ const Column* find_column(const std::string& name) {
   return found == columns.end() ? nullptr : &*found;
 }
 
-/// A count; 0 is not stated. Nothing, and a complaint, where it is no number.
-std::optional<int> read_count(const char* name, std::string_view text, const Location& where, Complaints& complaints) {
+/// A count from `least`; 0 is not stated. Nothing, and a complaint, where it is no such number.
+std::optional<int> read_count(const char* name, std::string_view text, const Location& where, int least,
+                              Complaints& complaints) {
   const std::optional<int> value = read_whole(text);
-  if (!value || *value < 0 || *value > most_of_a_count)
+  if (!value || *value < least || *value > most_of_a_count)
     complaints.add(where, fmt::format("{} is '{}'", name, printable(text)),
                    fmt::format("expected a whole number from 1 to {}, or nothing", most_of_a_count));
   return value && *value > 0 ? value : std::nullopt;
@@ -109,7 +110,7 @@ W read_worker(const char* column, std::string_view text, Location where, Complai
     else if (known == settings.end())
       complaints.add(where, fmt::format("{} has the unknown setting '{}'", column, printable(name)),
                      expected_one_of(name, names_of(settings)));
-    else if (const auto value = read_count(known->name, part.substr(equals + 1), where, complaints);
+    else if (const auto value = read_count(known->name, part.substr(equals + 1), where, 0, complaints);
              known->to != nullptr)
       out.*(known->to) = value;
     where.column += static_cast<int>(part.size()) + 1;
@@ -124,10 +125,13 @@ void put(const Column& column, const Cell& cell, const Location& where, R& row, 
   if (text.empty()) return;
   if (const auto* of_text = std::get_if<Text>(&column.to)) {
     row.** of_text = text;
+    if (*of_text == &R::mode && row.mode != "agg" && row.mode != "disagg")
+      complaints.add(where, fmt::format("mode is '{}'", printable(row.mode)),
+                     expected_one_of(row.mode, {"agg", "disagg"}));
   } else if (const auto* whole = std::get_if<Whole>(&column.to)) {
-    row.** whole = read_count(column.name, text, where, complaints);
+    row.** whole = read_count(column.name, text, where, 1, complaints);
   } else if (const auto* degree = std::get_if<Degree>(&column.to)) {
-    row.server.** degree = read_count(column.name, text, where, complaints);
+    row.server.** degree = read_count(column.name, text, where, 0, complaints);
   } else if (const auto* worker = std::get_if<Worker>(&column.to)) {
     row.** worker = read_worker(column.name, text, where, complaints);
   } else if (const auto* number = std::get_if<Number>(&column.to)) {
@@ -158,9 +162,6 @@ void read_rows(CsvFile& csv, InferenceTables& out, Complaints& complaints) {
       if (const Column* column = find_column(csv.heading()[i]))
         put(*column, cells[i], csv.at(cells[i].column), row, complaints);
     if (row.row_id.empty()) complaints.add(csv.at(1), "row_id is empty", "expected a name");
-    if (!row.mode.empty() && row.mode != "agg" && row.mode != "disagg")
-      complaints.add(csv.at(1), fmt::format("mode is '{}'", printable(row.mode)),
-                     expected_one_of(row.mode, {"agg", "disagg"}));
     out.rows.push_back(std::move(row));
     if (out.rows.size() > most_inference_rows) {
       complaints.add(csv.at(1), fmt::format("more than {} rows", most_inference_rows), "is this a table of servers?");

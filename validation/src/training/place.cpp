@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <utility>
 
 #include "collcast/validation/training.hpp"
@@ -156,6 +157,28 @@ Result<TrainingMachines> TrainingMachines::load(const std::vector<TopologySpec>&
       append(errors, kernels.errors());
   }
   if (!errors.empty()) return errors;
+  return out;
+}
+
+bool TrainingMachines::has_other_gpu(const std::string& gpu) const {
+  if (!only_one_) return false;
+  const TopologySpec& spec = known_.front().spec;
+  const bool is_its_name = gpu == spec.name || std::count(spec.systems.begin(), spec.systems.end(), gpu) > 0;
+  return !is_its_name && other_gpu(gpu, spec.gpu.model);
+}
+
+Diagnostics TrainingMachines::other_gpus(const std::vector<std::string>& of_rows, const Location& asked_by) const {
+  std::map<std::string, std::size_t> rows;
+  for (const std::string& gpu : of_rows) ++rows[gpu];
+  Diagnostics out;
+  for (const auto& [gpu, count] : rows)
+    if (has_other_gpu(gpu)) {
+      const TopologySpec& spec = known_.front().spec;
+      out.push_back({asked_by,
+                     fmt::format("{} row{} measured on '{}', {} has '{}'", count, count == 1 ? "" : "s", printable(gpu),
+                                 spec.name, spec.gpu.model),
+                     {}});
+    }
   return out;
 }
 

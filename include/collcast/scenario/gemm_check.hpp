@@ -7,7 +7,7 @@
 
 #include "collcast/scenario/gemm_table.hpp"
 
-namespace collcast::input {
+namespace collcast {
 
 /// Rates of the data sheet of the GPU that was measured.
 struct MeasuredGpu {
@@ -15,8 +15,8 @@ struct MeasuredGpu {
   Bandwidth memory_bandwidth{};
 };
 
-/// Of the rows of `dtype`; `path` is that of the rates in the kernel table.
+/// Of the rows of `dtype`; `path` is that of the rates, for messages.
 Diagnostics impossible_rows(const std::vector<GemmRow>&, const std::string& dtype, const MeasuredGpu&,
                             const std::string& file, const std::string& path);
 
-}  // namespace collcast::input
+}  // namespace collcast
