@@ -3,7 +3,9 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <tuple>
+#include <utility>
 
 #include "cli/collective_options.hpp"
 #include "cli/inputs.hpp"
@@ -16,6 +18,7 @@
 #include "collcast/base/text.hpp"
 #include "collcast/base/units.hpp"
 #include "collcast/engine/footprint.hpp"
+#include "collcast/workload/nearest_layout.hpp"
 
 namespace collcast::cli {
 
@@ -196,9 +199,12 @@ std::string policy_options(const Scenario& scenario) {
 Diagnostics check_layout(const Scenario& scenario, const Fabric& fabric) {
   Diagnostics wrong = check_ranks(scenario, fabric);
   if (scenario.ranks == 0 || !scenario.step || scenario.step->layout.world() <= scenario.ranks) return wrong;
+  const int needed = scenario.step->layout.world(), there = std::min(scenario.ranks, fabric.rank_count());
+  std::string hint = fmt::format("use ranks {}, or a smaller layout", needed);
+  if (const std::string nearest = nearest_layout(*scenario.step, there, scenario.origins); !nearest.empty())
+    hint += "; the nearest layout that works: " + nearest;
   wrong.push_back({scenario.origins.of("ranks"),
-                   fmt::format("the layout needs {} GPUs, ranks is {}", scenario.step->layout.world(), scenario.ranks),
-                   fmt::format("use ranks {}, or a smaller layout", scenario.step->layout.world())});
+                   fmt::format("the layout needs {} GPUs, ranks is {}", needed, scenario.ranks), std::move(hint)});
   return wrong;
 }
 

@@ -1,5 +1,7 @@
 // Whether a pipeline's stages and chunks go into the layers, and one's own schedule into the layout.
 #include <algorithm>
+#include <cstdint>
+#include <utility>
 
 #include "collcast/workload/own_schedule.hpp"
 #include "workload/misfits.hpp"
@@ -25,10 +27,7 @@ class PipelineCheck {
     else if (l.uneven_stages && in_.model.layers % l.pp != 0)
       uneven();
     else if (in_.model.layers % in_.layout.pp != 0)
-      wrong({"layout.pp", "model.layers"},
-            "pp " + std::to_string(in_.layout.pp) + " does not divide layers " + std::to_string(in_.model.layers) +
-                seen("model.layers"),
-            Hint::use("pp", &ParallelLayout::pp, near_divisors(in_.model.layers, in_.layout.pp)));
+      undivided();
     else
       chunks();
   }
@@ -77,13 +76,25 @@ class PipelineCheck {
     return l.schedule == PipelineSchedule::interleaved || (is_own(l.schedule) && l.vpp > 1);
   }
 
+  void undivided() {
+    const ParallelLayout& l = in_.layout;
+    const int layers = in_.model.layers;
+    const std::int64_t slices = std::int64_t{l.pp} * l.vpp;
+    // A layer for each slice, or of chunks that go round embedding and head in the place of two.
+    const bool evens_out = layers >= slices || (goes_round() && layers + 2 == slices);
+    Hint hint = Hint::use("pp", &ParallelLayout::pp, near_divisors(layers, l.pp));
+    wrong({"layout.pp", "model.layers"},
+          "pp " + std::to_string(l.pp) + " does not divide layers " + std::to_string(layers) + seen("model.layers"),
+          evens_out ? std::move(hint).or_use("uneven_stages: true", even_out) : hint);
+  }
+
   void uneven() {
     const ParallelLayout& l = in_.layout;
     if (stage_layers(in_, 0) < 1 || stage_layers(in_, l.pp - 1) < 1)
       wrong({"layout.pp", "model.layers"},
             "pp " + std::to_string(l.pp) + " leaves stages without one of the " + std::to_string(in_.model.layers) +
                 " layers" + seen("model.layers"),
-            at_most(std::max(1, in_.model.layers / 2)));
+            at_most(in_.model.layers));
     else
       chunks();
   }

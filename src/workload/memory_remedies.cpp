@@ -58,7 +58,7 @@ class Changes {
  private:
   void options() {
     const TrainingOptions& o = in_.options;
-    const bool schedule = !is_own(in_.layout.schedule), stages = in_.layout.pp > 1;
+    const bool schedule = !is_own(in_.layout.schedule);
     to_.offer(o.attention == Attention::unfused, {{"training.attention", "flash"}},
               [](StepInputs& in) { in.options.attention = Attention::flash; });
     to_.offer(in_.layout.tp > 1 && !in_.layout.sequence_parallel, {{"layout.sequence_parallel", "true"}},
@@ -100,7 +100,7 @@ class Changes {
               [](StepInputs& in) { in.options.optimizer_state_offload = states_on_host; });
     Values plain{{"layout.schedule", "1f1b"}};
     if (in_.layout.vpp > 1) plain.emplace_back("layout.vpp", "1");
-    to_.offer(schedule && stages && in_.layout.schedule != PipelineSchedule::one_f_one_b, plain, [](StepInputs& in) {
+    to_.offer(schedule && in_.layout.schedule != PipelineSchedule::one_f_one_b, plain, [](StepInputs& in) {
       in.layout.schedule = PipelineSchedule::one_f_one_b;
       in.layout.vpp = 1;
     });

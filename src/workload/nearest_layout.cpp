@@ -4,8 +4,10 @@
 // The nearest layout is the one of least distance among those next to it: sum over tp, pp, dp, cp and ep of how far the
 // degree is from what was asked, |log of the ratio|; degrees that divide what they split come into question, the rest
 // of the layout stays. Of what could not be read nothing is known: there the divisors of the degree itself come into
-// question. Only where none of these works are stages uneven, or the schedule is plain 1F1B. Left out: other
-// micro-batches, schedules and orders.
+// question. Stages are uneven where that lets the degrees be nearer; only where neither works is the schedule plain
+// 1F1B. Left out: other micro-batches, schedules and orders.
+#include "collcast/workload/nearest_layout.hpp"
+
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -45,9 +47,13 @@ struct Choice {
   double far;
 };
 
-/// With the rest of `in` as it is.
-std::optional<Choice> nearest_degrees(const StepInputs& in, int ranks, const Origins& origins) {
+constexpr double anywhere = std::numeric_limits<double>::infinity();
+
+/// With the rest of `in` as it is, and nearer than `limit`.
+std::optional<Choice> nearest_degrees(const StepInputs& in, int ranks, const Origins& origins,
+                                      double limit = anywhere) {
   constexpr std::size_t most_checks = 2'000;
+  constexpr double rounding = 1e-9;  // of sums that are the same in another order
   const ParallelLayout& l = in.layout;
   const bool serves = in.serving.has_value();
   const int samples = serves ? 0 : in.batch.global_batch / std::max(in.batch.micro_batch, 1);
@@ -66,6 +72,7 @@ std::optional<Choice> nearest_degrees(const StepInputs& in, int ranks, const Ori
               choices.push_back({tp, pp, dp, cp, ep,
                                  distance(l.tp, tp) + distance(l.pp, pp) + distance(l.dp, dp) + distance(l.cp, cp) +
                                      distance(l.ep, ep)});
+  std::erase_if(choices, [&](const Choice& c) { return c.far >= limit - rounding; });
   std::stable_sort(choices.begin(), choices.end(), [](const Choice& a, const Choice& b) { return a.far < b.far; });
   if (choices.size() > most_checks) choices.resize(most_checks);
   StepInputs other = in;
@@ -80,25 +87,28 @@ std::optional<Choice> nearest_degrees(const StepInputs& in, int ranks, const Ori
   return {};
 }
 
-/// In words; empty where none is found nearby.
-std::string nearest_layout(const StepInputs& in, int ranks, const Origins& origins) {
+/// Empty where none is found nearby.
+std::string nearest_in_words(const StepInputs& in, int ranks, const Origins& origins) {
   const auto text = [&](const Choice& c) {
     std::string out = "tp " + std::to_string(c.tp) + ", pp " + std::to_string(c.pp) + ", dp " + std::to_string(c.dp);
     if (in.layout.cp > 1) out += ", cp " + std::to_string(c.cp);
     if (in.layout.ep > 1) out += ", ep " + std::to_string(c.ep);
     return out;
   };
-  if (const std::optional<Choice> c = nearest_degrees(in, ranks, origins)) return text(*c);
   StepInputs uneven = in, plain = in;
   uneven.layout.uneven_stages = true;
   plain.layout.schedule = PipelineSchedule::one_f_one_b;
   plain.layout.own = nullptr;
   plain.layout.vpp = 1;
-  const std::optional<Choice> of_uneven = nearest_degrees(uneven, ranks, origins),
-                              of_plain = nearest_degrees(plain, ranks, origins);
+  const std::optional<Choice> as_it_is = nearest_degrees(in, ranks, origins),
+                              of_uneven = nearest_degrees(uneven, ranks, origins, as_it_is ? as_it_is->far : anywhere);
+  if (as_it_is) return of_uneven ? text(*of_uneven) + ", uneven_stages true" : text(*as_it_is);
+  const std::optional<Choice> of_plain = nearest_degrees(plain, ranks, origins);
   if (of_uneven && (!of_plain || of_uneven->far <= of_plain->far)) return text(*of_uneven) + ", uneven_stages true";
   return of_plain ? text(*of_plain) + ", schedule 1f1b, vpp 1" : std::string();
 }
+
+bool is_of_layout(const std::string& path) { return path.starts_with("layout.") || path.starts_with("batch."); }
 
 /// Whether all that a hint offers goes with the rest.
 bool works(const Hint& hint, const StepInputs& in, int ranks, const Origins& known) {
@@ -158,12 +168,9 @@ StepInputs mended(const StepInputs& in) {
 }
 
 void name_nearest(const StepInputs& in, int ranks, Origins known, bool alone, Misfits& misfits) {
-  const auto of_layout = [](const std::string& path) {
-    return path.starts_with("layout.") || path.starts_with("batch.");
-  };
   std::size_t count = 0, last = 0;
   for (std::size_t i = 0; i < misfits.blamed.size(); ++i) {
-    if (!of_layout(misfits.blamed[i])) {
+    if (!is_of_layout(misfits.blamed[i])) {
       known.spoil(misfits.blamed[i]);
       alone = false;
       continue;
@@ -172,7 +179,7 @@ void name_nearest(const StepInputs& in, int ranks, Origins known, bool alone, Mi
     last = i;
   }
   if (count == 0 || (count == 1 && !misfits.too_large && works(misfits.hints[last], in, ranks, known))) return;
-  const std::string nearest = nearest_layout(in, ranks, known), others = alone ? "" : " but for the other errors";
+  const std::string nearest = nearest_in_words(in, ranks, known), others = alone ? "" : " but for the other errors";
   if (!nearest.empty())
     misfits.found[last].hint += "; the nearest layout that works" + others + ": " + nearest;
   else if (count == 1 && !misfits.hints[last].offers.empty())
@@ -180,3 +187,13 @@ void name_nearest(const StepInputs& in, int ranks, Origins known, bool alone, Mi
 }
 
 }  // namespace collcast::workload
+
+namespace collcast {
+
+std::string nearest_layout(const StepInputs& in, int ranks, const Origins& origins) {
+  for (const StepMisfit& one : step_misfits(in, ranks, origins))
+    if (!workload::is_of_layout(one.blamed)) return {};
+  return workload::nearest_in_words(workload::mended(in), ranks, origins);
+}
+
+}  // namespace collcast

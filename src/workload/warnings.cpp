@@ -120,6 +120,9 @@ void add_unused(const StepInputs& in, std::vector<std::string>& list) {
     list.push_back("training.no_sync has no effect: gradients are reduced once a step, if at all");
   const ParallelLayout& l = in.layout;
   no_part(l.cp == 1 && l.cp_exchange != ContextExchange::ring, "layout.cp_exchange", "cp is 1");
+  no_part(l.sequence_parallel && l.tp == 1, "layout.sequence_parallel", "tp is 1");
+  none(in.options.overlap_tp != TpOverlap::none && l.tp == 1, "overlap_tp", "tp is 1");
+  none(!in.options.overlap_pp && l.pp == 1, "overlap_pp", "pp is 1");
   none(!in.options.overlap_cp && (l.cp == 1 || l.cp_exchange != ContextExchange::ring), "overlap_cp",
        l.cp == 1 ? "cp is 1" : "only a ring's messages can go beside attention");
   none(!in.options.reshard_after_forward && sharding_stage(in) < 3, "reshard_after_forward",
@@ -142,8 +145,12 @@ void add_unused(const StepInputs& in, std::vector<std::string>& list) {
        "save_original_input", "with layers in bf16 all inputs of products count as kept so");
   none(in.options.moe_token_dispatcher == TokenDispatcher::flex && in.layout.ep == 1, "moe_token_dispatcher",
        "ep is 1");
-  none((f.ep_dispatch || f.ep_combine) && in.layout.ep == 1 && in.model.experts.count > 0,
-       "communication.ep_dispatch and ep_combine", "ep is 1");
+  const bool no_ep = l.ep == 1 && in.model.experts.count > 0;
+  none(f.ep_dispatch && no_ep, "communication.ep_dispatch", "ep is 1");
+  none(f.ep_combine && no_ep, "communication.ep_combine", "ep is 1");
+  none(in.options.expert_imbalance > 1 && no_ep, "expert_imbalance", "ep is 1");
+  // Experts that are split exchange rows, too.
+  none(in.options.overlap_ep && no_ep && l.expert_tp() == 1, "overlap_ep", "each rank has all experts whole");
   none(in.options.precision_aware_optimizer && !in.options.optimizer, "precision_aware_optimizer",
        "optimizer is false");
   none(in.options.precision_aware_optimizer && in.options.optimizer && is_usual_optimizer(in.options),
@@ -152,6 +159,10 @@ void add_unused(const StepInputs& in, std::vector<std::string>& list) {
   none(f.parameters && sharding_stage(in) == 0, "communication.parameters", "no weights are gathered");
   const bool alone = !exchanges_gradients(in);
   const char* no_replicas = "nobody has the same parameters";
+  none(!in.options.overlap_dp && alone, "overlap_dp", no_replicas);
+  none(in.options.bucket && alone, "bucket", no_replicas);
+  none(in.options.bucket && !alone && in.options.zero == 3, "bucket",
+       "zero 3 gathers weights and reduces gradients layer by layer");
   none(f.gradients && alone, "communication.gradients", no_replicas);
   none(in.options.compression.method != CompressionMethod::none && alone, "gradient_compression", no_replicas);
   none(in.options.delayed_all_reduce && alone, "delayed_all_reduce", no_replicas);

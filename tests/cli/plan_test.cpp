@@ -199,7 +199,7 @@ TEST_CASE("a step's layout has to fit the ranks that the scenario has") {
   CHECK(static_cast<int>(run(5, argv, session)) == 2);
   CHECK(err.str() ==
         "--set ranks=32:1:13: error: the layout needs 64 GPUs, ranks is 32\n"
-        "    hint: use ranks 64, or a smaller layout\n");
+        "    hint: use ranks 64, or a smaller layout; the nearest layout that works: tp 8, pp 4, dp 1\n");
 }
 
 TEST_CASE("what is said of a config.json on the error stream is in the documents too, without its folder") {

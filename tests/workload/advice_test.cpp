@@ -186,6 +186,19 @@ TEST_CASE("a change that is offered where a step does not fit fits") {
   CHECK(offered > 100);
 }
 
+TEST_CASE("1F1B is offered in the place of GPipe on one stage, too, where it holds one micro-batch of all") {
+  for (const int pp : {1, 2}) {
+    INFO("pp " << pp);
+    StepInputs plain = small_step(1, pp, 1), in = plain;
+    in.layout.schedule = PipelineSchedule::gpipe;
+    in.gpu.memory = peak_memory(plain, 8).peak();
+    REQUIRE_FALSE(peak_memory(in, 8).fits());
+    CHECK_THAT(workload::what_would_fit(in, four_nodes()),
+               Catch::Contains("layout.schedule: 1f1b (" + format_bytes(volume(in.gpu.memory)) + ")"));
+    CHECK_THAT(workload::what_would_fit(plain, four_nodes()), !Catch::Contains("layout.schedule"));
+  }
+}
+
 TEST_CASE("gradients of 4 bytes are offered where a copy of those of 2 bytes breaks the limit, and pp for tp") {
   // Of one rank: 4 bytes of gradients and no copy are less than 2 bytes and a copy of 4.
   StepInputs in = inputs(llama_70b(1), layout(1, 1, 1), 1024, 2);

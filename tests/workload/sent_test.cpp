@@ -421,6 +421,15 @@ TEST_CASE("what has no effect on a layout is warned about") {
       warned("communication.tp_gather has no effect: without sequence parallelism and tp above 1 nothing is gathered"));
   CHECK(warned("communication.gradients has no effect: nobody has the same parameters"));
   CHECK(warned("delayed_all_reduce has no effect: nobody has the same parameters"));
+
+  // Of two that belong together the one that was asked for.
+  in = spread(small_experts(), 1);
+  in.options.communication.ep_dispatch = WireFormat::fp8;
+  const std::vector<std::string> of_dispatch = forecast_on_two(in).warnings;
+  CHECK(std::count(of_dispatch.begin(), of_dispatch.end(),
+                   "training.communication.ep_dispatch has no effect: ep is 1") == 1);
+  CHECK(std::ranges::none_of(of_dispatch,
+                             [](const std::string& w) { return w.find("ep_combine") != std::string::npos; }));
 }
 
 namespace {

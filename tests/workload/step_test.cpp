@@ -204,6 +204,17 @@ TEST_CASE("CP that is not hidden counts in the ratio, and hidden TP does not les
   CHECK(r.compute_to_communication == Approx(kernels(r) / r.layer.tp_comm));
 }
 
+namespace {
+
+/// All of them on each rank.
+void with_whole_experts(StepInputs& in) {
+  in.model.experts = {8, 2, 512, 0};
+  in.layout.tp = 1;
+  in.layout.order = RankOrder::tp_cp_ep_dp_pp;
+}
+
+}  // namespace
+
 TEST_CASE("what is asked for in vain is warned about, each by its path") {
   const auto in_vain = [](const StepInputs& in, const std::string& path) {
     const StepResult r = forecast(in, four_nodes(), Method::estimate);
@@ -238,6 +249,73 @@ TEST_CASE("what is asked for in vain is warned about, each by its path") {
             }},
            {"training.communication.scale_block", [](StepInputs& in) { in.options.communication.scale_block = 64; },
             [](StepInputs& in) { in.options.communication.tp_reduce = WireFormat::fp8; }},
+           {"layout.sequence_parallel",
+            [](StepInputs& in) {
+              in.layout.sequence_parallel = true;
+              in.layout.tp = 1;
+            },
+            [](StepInputs& in) { in.layout.tp = 2; }},
+           {"training.overlap_tp",
+            [](StepInputs& in) {
+              in.options.overlap_tp = TpOverlap::backward;
+              in.layout.tp = 1;
+            },
+            [](StepInputs& in) { in.layout.tp = 2; }},
+           {"training.overlap_pp",
+            [](StepInputs& in) {
+              in.options.overlap_pp = false;
+              in.layout.pp = 1;
+            },
+            [](StepInputs& in) { in.layout.pp = 2; }},
+           {"training.overlap_dp",
+            [](StepInputs& in) {
+              in.options.overlap_dp = false;
+              in.layout.dp = 1;
+            },
+            [](StepInputs& in) { in.layout.dp = 2; }},
+           {"training.bucket",
+            [](StepInputs& in) {
+              in.options.bucket = default_bucket;
+              in.layout.dp = 1;
+            },
+            [](StepInputs& in) { in.layout.dp = 2; }},
+           {"training.bucket",
+            [](StepInputs& in) {
+              in.options.bucket = default_bucket;
+              in.options.zero = 3;
+            },
+            [](StepInputs& in) { in.options.zero = 1; }},
+           {"training.expert_imbalance",
+            [](StepInputs& in) {
+              with_whole_experts(in);
+              in.options.expert_imbalance = 1.5;
+            },
+            [](StepInputs& in) { in.layout.ep = 2; }},
+           {"training.overlap_ep",
+            [](StepInputs& in) {
+              with_whole_experts(in);
+              in.options.overlap_ep = true;
+            },
+            [](StepInputs& in) { in.layout.ep = 2; }},
+           // Split over two ranks they exchange rows without EP, too.
+           {"training.overlap_ep",
+            [](StepInputs& in) {
+              with_whole_experts(in);
+              in.options.overlap_ep = true;
+            },
+            [](StepInputs& in) { in.layout.etp = 2; }},
+           {"training.communication.ep_dispatch",
+            [](StepInputs& in) {
+              with_whole_experts(in);
+              in.options.communication.ep_dispatch = WireFormat::fp8;
+            },
+            [](StepInputs& in) { in.layout.ep = 2; }},
+           {"training.communication.ep_combine",
+            [](StepInputs& in) {
+              with_whole_experts(in);
+              in.options.communication.ep_combine = WireFormat::fp8;
+            },
+            [](StepInputs& in) { in.layout.ep = 2; }},
            {"model.parallel_mlp.one_reduce", [](StepInputs& in) { in.model.parallel_mlp.one_reduce = false; },
             [](StepInputs& in) { in.model.parallel_mlp.norms = 1; }}}) {
     INFO(one.path);

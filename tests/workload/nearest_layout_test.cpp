@@ -1,0 +1,111 @@
+// Stages that the layers do not go into evenly, or at all: what is offered, and the nearest layout that works.
+#include "collcast/workload/nearest_layout.hpp"
+
+#include <catch2/catch.hpp>
+
+#include "inputs.hpp"
+
+using namespace collcast;
+using namespace collcast::test;
+
+namespace {
+
+/// What is said of a layout that was written.
+Diagnostic only(const StepInputs& in, int ranks) {
+  Origins origins;
+  origins.set("layout.pp", {"s.yaml", 1, 1});
+  const Diagnostics found = check_step(in, ranks, origins);
+  INFO(to_text(found));
+  REQUIRE(found.size() == 1);
+  return found[0];
+}
+
+StepInputs of_layers(int layers, PipelineSchedule schedule) {
+  StepInputs in = small_step(2, 4, 2);
+  in.model.layers = layers;
+  in.layout.schedule = schedule;
+  return in;
+}
+
+constexpr PipelineSchedule straight[] = {PipelineSchedule::one_f_one_b, PipelineSchedule::gpipe,
+                                         PipelineSchedule::zb_h1, PipelineSchedule::interleaved};
+
+}  // namespace
+
+TEST_CASE("layers that pp does not divide are offered uneven stages, which keep the layout that was asked for") {
+  for (const PipelineSchedule schedule : straight) {
+    INFO(to_string(schedule));
+    StepInputs in = of_layers(41, schedule);
+    CHECK(only(in, 16).message == "pp 4 does not divide layers 41");
+    // pp 41 is more than there are GPUs, and interleaved has no pp 1.
+    CHECK(only(in, 16).hint ==
+          "use pp 1 or 41, or uneven_stages: true; the nearest layout that works: tp 2, pp 4, dp 2, "
+          "uneven_stages true");
+    in.layout.uneven_stages = true;
+    CHECK(check_step(in, 16, {}).empty());
+  }
+  // What each of the hint does works: no layout beside it.
+  CHECK(only(of_layers(42, PipelineSchedule::one_f_one_b), 64).hint == "use pp 3 or 6, or uneven_stages: true");
+}
+
+TEST_CASE("uneven stages are offered where each slice gets a layer") {
+  for (const PipelineSchedule schedule : {PipelineSchedule::one_f_one_b, PipelineSchedule::gpipe})
+    CHECK(only(of_layers(3, schedule), 16).hint == "use pp 3");
+  StepInputs in = of_layers(9, PipelineSchedule::interleaved);
+  in.layout.vpp = 3;
+  CHECK_THAT(only(in, 64).hint, Catch::StartsWith("use pp 3 or 9; "));
+  in.layout.vpp = 2;
+  CHECK_THAT(only(in, 64).hint, Catch::StartsWith("use pp 3 or 9, or uneven_stages: true; "));
+  // Twelve slices of ten layers, embedding and head.
+  in.model.layers = 10;
+  in.layout.vpp = 3;
+  CHECK_THAT(only(in, 64).hint, Catch::StartsWith("use pp 2 or 5, or uneven_stages: true; "));
+  in.layout.uneven_stages = true;
+  CHECK(check_step(in, 64, {}).empty());
+}
+
+TEST_CASE("more uneven stages than layers are told that as many stages as layers will do") {
+  for (const PipelineSchedule schedule :
+       {PipelineSchedule::one_f_one_b, PipelineSchedule::gpipe, PipelineSchedule::zb_h1}) {
+    INFO(to_string(schedule));
+    for (const int layers : {1, 2, 3}) {
+      StepInputs in = of_layers(layers, schedule);
+      in.layout.uneven_stages = true;
+      if (layers == 3 || layers == 2)
+        CHECK(only(in, 16).message == (layers == 3 ? "pp 4 leaves stages without one of the 3 layers"
+                                                   : "pp 4 leaves stages without one of the 2 layers"));
+      CHECK(only(in, 16).hint ==
+            (layers == 1 ? std::string("use pp 1") : "use pp " + std::to_string(layers) + " or less"));
+      for (int pp = 1; pp <= layers; ++pp) {
+        in.layout.pp = pp;
+        CHECK(check_step(in, 16, {}).empty());
+      }
+    }
+  }
+}
+
+TEST_CASE("stages are uneven in the nearest layout only where that is nearer") {
+  // 8 layers on 4 stages: what has to be smaller is the number of replicas.
+  StepInputs in = small_step(2, 4, 4);
+  CHECK(only(in, 16).hint == "use dp 2, or more nodes; the nearest layout that works: tp 2, pp 4, dp 2");
+  // 6 layers: pp 3 would do, uneven stages leave pp as it is.
+  in.model.layers = 6;
+  CHECK(check_step(in, 64, {}).size() == 1);
+  CHECK(nearest_layout(in, 64, {}) == "tp 2, pp 4, dp 4, uneven_stages true");
+  in.layout.uneven_stages = true;
+  CHECK(nearest_layout(in, 16, {}) == "tp 2, pp 4, dp 2");
+}
+
+TEST_CASE("the nearest layout of fewer GPUs is what is said of a machine that has as many, and one that works stays") {
+  const StepInputs in = small_step(2, 4, 4);
+  for (const int ranks : {1, 2, 4, 8, 16}) {
+    const std::string nearest = nearest_layout(in, ranks, {});
+    INFO(ranks << ": " << nearest);
+    REQUIRE_FALSE(nearest.empty());
+    CHECK_THAT(only(in, ranks).hint, Catch::EndsWith("; the nearest layout that works: " + nearest));
+  }
+  CHECK(nearest_layout(in, 32, {}) == "tp 2, pp 4, dp 4");
+  StepInputs other = in;
+  other.options.precision = "bf61";
+  CHECK(nearest_layout(other, 16, {}).empty());
+}
