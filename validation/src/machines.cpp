@@ -11,6 +11,7 @@
 #include "derive_machine.hpp"
 #include "gpu_name.hpp"
 #include "lines.hpp"
+#include "rank_count.hpp"
 
 namespace collcast {
 
@@ -242,6 +243,8 @@ Result<PlacedTable> Machines::place(const MeasuredTable& table) {
   if (!facts.contradiction.empty())
     return Diagnostic{facts.contradicting, facts.contradiction,
                       "is it the sidecar of another table? Correct it, or remove it and give --ranks and --nodes"};
+  if (const std::string other = collective_contradiction(facts); !other.empty())
+    return Diagnostic{facts.rows.where, other, "is it the log of another test? Correct its name, or --collective"};
   if (!facts.doubt.empty())
     return cannot(facts.doubt,
                   "lines are missing in the log, or the test split its ranks into groups; give --ranks and "

@@ -141,7 +141,7 @@ class Rows {
     const std::size_t index = table_of(kind);
     MeasuredTable& table = tables_[index];
     if (columns.algbw && columns.busbw)
-      evidence_[index].add(read_rates(row[*columns.algbw].text, row[*columns.busbw].text));
+      evidence_[index].add(read_rates(row[*columns.algbw].text, row[*columns.busbw].text), {});
     MeasuredPoint point{*size, *time, place_word.text == "1", std::nullopt};
     const std::vector<MeasuredFacts::Spread>& spread = table.facts.spread;
     for (std::size_t i = 0; i < spread.size(); ++i)
