@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <set>
 
 #include "collcast/exchange/machine.hpp"
@@ -180,12 +181,8 @@ class Completion {
     const auto gpus = static_cast<int>(node_.gpus.size());
     const Bandwidth one = nccl::nvlink_speed(capability_).data_sheet;
     if (node_.nvlinks.shape == Shape::unsaid) return nvlinks_of_like();
+    check_nvlinks_of_a_gpu();
     if (node_.nvlinks.shape == Shape::to_switch) {
-      const int most = capability_ >= 90 ? 18 : capability_ >= 80 ? 12 : 6;
-      if (node_.nvlinks.links > most)
-        warn(node_.gpu_where,
-             fmt::format("{} NVLinks of a GPU, where {} has {} at most", node_.nvlinks.links, like_.gpu.model, most),
-             "is --like a machine with these GPUs?");
       std::vector<std::pair<int, int>> pairs;
       for (int i = 0; i < gpus; ++i) pairs.emplace_back(i, 0);
       return link("gpu", "nvswitch", pairs, LinkKind::nvlink, one * static_cast<double>(node_.nvlinks.links),
@@ -201,6 +198,18 @@ class Completion {
       link("gpu", "gpu", pairs, LinkKind::nvlink, one * static_cast<double>(count),
            fmt::format("{}: {} NVLink{} each, at the data sheet's rate of one. Latency: {}", node_.file, count,
                        count == 1 ? "" : "s", like_.name));
+  }
+
+  /// To NVSwitches, or to all other GPUs together.
+  void check_nvlinks_of_a_gpu() {
+    int links = node_.nvlinks.shape == Nvlinks::Shape::to_switch ? node_.nvlinks.links : 0;
+    if (node_.nvlinks.shape == Nvlinks::Shape::straight)
+      for (const std::vector<int>& to : node_.nvlinks.counts)
+        links = std::max(links, std::accumulate(to.begin(), to.end(), 0));
+    const int most = capability_ >= 90 ? 18 : capability_ >= 80 ? 12 : 6;
+    if (links > most)
+      warn(node_.gpu_where, fmt::format("{} NVLinks of a GPU, where {} has {} at most", links, like_.gpu.model, most),
+           "is --like a machine with these GPUs?");
   }
 
   void nvlinks_of_like() {

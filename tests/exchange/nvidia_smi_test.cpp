@@ -146,3 +146,18 @@ TEST_CASE("cells that are no tree are said") {
   const ForeignNode far = smi_node("  GPU0 GPU1 GPU2\nGPU0 X PIX SYS\nGPU1 PIX X PIX\nGPU2 SYS PIX X\n");
   CHECK(messages(far.warnings) == Errors{"f:2:12: GPU0 and GPU2 are SYS apart, though others put them on one socket"});
 }
+
+TEST_CASE("more NVLinks of a GPU than its kind has are warned of, straight ones, too") {
+  const auto warned = [](const std::string& word) {
+    const std::string text = "     GPU0 GPU1 GPU2 GPU3 CPU Affinity NUMA Affinity\nGPU0 X " + word +
+                             " SYS SYS 0-15 0\nGPU1 " + word + " X SYS SYS 0-15 0\nGPU2 SYS SYS X " + word +
+                             " 16-31 1\nGPU3 SYS SYS " + word + " X 16-31 1\n";
+    const auto machine = exchange::complete(smi_node(text), test::shipped_machine("dgx-a100"), "m", {});
+    REQUIRE(machine.ok());
+    Errors out = messages(machine->warnings);
+    std::erase_if(out, [](const std::string& one) { return one.find("at most") == std::string::npos; });
+    return out;
+  };
+  CHECK(warned("NV12").empty());
+  CHECK(warned("NV99") == Errors{"f:1:6: 99 NVLinks of a GPU, where A100-SXM4-80GB has 12 at most"});
+}

@@ -110,6 +110,17 @@ TEST_CASE("every wrong cell of a table is an error at its place") {
   CHECK(read.errors()[5].message == "3 cells in a table of 6 columns");
 }
 
+TEST_CASE("a bandwidth of a table is a number from 0, or nothing") {
+  const auto read = csv_of(heading + "all_reduce,8,1.5,abc,-3,0\nall_reduce,8,1.5,,,0\n");
+  REQUIRE(read.errors().size() == 2);
+  CHECK(to_text(read.errors()[0].where) == "t.csv:2:18");
+  CHECK(read.errors()[0].message == "algbw_gbps is 'abc'");
+  CHECK(read.errors()[0].hint == "expected GB/s from 0, or nothing");
+  CHECK(to_text(read.errors()[1].where) == "t.csv:2:22");
+  CHECK(read.errors()[1].message == "busbw_gbps is '-3'");
+  CHECK(csv_of(heading + "all_reduce,8,1.5,,,0\nall_reduce,8,1.5,0,1e-2,0\n").ok());
+}
+
 TEST_CASE("a row without a time is left out and listed by its line; the others are read") {
   const auto holds = [](const Result<Readings>& read, const std::string& place, const std::string& time) {
     REQUIRE(read.ok());

@@ -86,10 +86,29 @@ TEST_CASE("what keeps a table with a sidecar from being scored is at the sidecar
   CHECK(where("nodes: 1\nnranks: 8\ncollective: all_reduce\nsystem: 'mars'\n", all) == "t.yaml:5:9");
   CHECK(where("nodes: 1\ncollective: all_reduce\nsystem: aic-h100-sxm\nnranks: 4\n", all) == "t.yaml:5:9");
   CHECK(where("nodes: 3\ncollective: all_reduce\nsystem: aic-h100-sxm\nnranks: 8\n", all) == "t.yaml:5:9");
+  CHECK(where("nodes: 2\ncollective: all_reduce\nsystem: aic-h100-sxm\nranks_per_node: 2\nnranks: 8\n", all) ==
+        "t.yaml:5:17");
   // A report hands it on.
   const auto sidecar = parse_measured_facts("id: a\ncollective: broadcast\nnodes: 1\nnranks: 8\n", "t.yaml");
   auto read = csv_of("collective,size_bytes,time_us,inplace\nall_reduce,8,10.5,0\n", *sidecar).value();
   const auto report = validate(read.tables, all, ideal_prediction(false), Statistic::mean);
   REQUIRE(report.unscored.size() == 1);
   CHECK(to_text(report.unscored[0].where) == "t.yaml:2:13");
+}
+
+TEST_CASE("ranks_per_node that nodes and nranks contradict is what the reason names") {
+  Machines all = Machines::shipped(source_tree).value();
+  const auto why = [&](const std::string& nodes, const std::string& ranks, const std::string& each) {
+    const auto sidecar = parse_measured_facts("id: a\ncollective: all_reduce\nsystem: aic-h100-sxm\nnodes: " + nodes +
+                                                  "\nnranks: " + ranks + "\nranks_per_node: " + each + "\n",
+                                              "t.yaml");
+    REQUIRE(sidecar.ok());
+    const auto read = csv_of("collective,size_bytes,time_us,inplace\nall_reduce,8,10.5,0\n", *sidecar);
+    const auto place = all.place(read.value().tables.at(0));
+    return place.ok() ? std::string() : to_text(place.errors()[0].where) + ": " + place.errors()[0].message;
+  };
+  CHECK(why("2", "16", "8").empty());
+  CHECK(why("2", "16", "4") == "t.yaml:6:17: ranks_per_node is 4, but 16 ranks on 2 nodes are 8 on each");
+  CHECK(why("1", "8", "4") == "t.yaml:6:17: ranks_per_node is 4, but 8 ranks on 1 node are 8 on each");
+  CHECK(why("2", "15", "8") == "t.yaml:5:9: 15 ranks do not spread evenly over 2 nodes");
 }

@@ -151,6 +151,13 @@ Diagnostic of_cpu(Location where, std::size_t rows) {
           "expected a log of nccl-tests without -C 1"};
 }
 
+Diagnostic unlike_gpus(Location where, std::string_view rank, std::string_view gpu, std::string_view first) {
+  return {std::move(where),
+          fmt::format("rank {} is on '{}', the first on '{}': the ranks have unlike GPUs", printable(rank),
+                      printable(gpu), printable(first)),
+          "a forecast is of one kind of GPU: the first counts"};
+}
+
 void leave_out(Readings& from, Diagnostic row) {
   if (from.untimed.size() < most_left_out)
     from.untimed.push_back(std::move(row));

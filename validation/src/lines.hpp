@@ -80,6 +80,9 @@ bool is_type(std::string_view word);
 int width_of(std::string_view type);
 Diagnostic unknown_type(Location where, std::string_view word, const char* then);
 
+/// That a test ran on unlike GPUs: `first` is that of its first rank, which counts.
+Diagnostic unlike_gpus(Location where, std::string_view rank, std::string_view gpu, std::string_view first);
+
 /// Takes `row` among those that are left out.
 void leave_out(Readings& from, Diagnostic row);
 

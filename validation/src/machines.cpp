@@ -10,6 +10,7 @@
 #include "derive_machine.hpp"
 #include "gpu_name.hpp"
 #include "lines.hpp"
+#include "rank_count.hpp"
 
 namespace collcast {
 
@@ -229,12 +230,21 @@ Result<PlacedTable> Machines::place(const MeasuredTable& table) {
   if (!facts.contradiction.empty())
     return Diagnostic{facts.contradicting, facts.contradiction,
                       "is it the sidecar of another table? Correct it, or remove it and give --ranks and --nodes"};
+  if (const std::string other = collective_contradiction(facts); !other.empty())
+    return Diagnostic{facts.rows.where, other, "is it the log of another test? Correct its name, or --collective"};
   if (!facts.doubt.empty())
     return cannot(facts.doubt,
                   "lines are missing in the log, or the test split its ranks into groups; give --ranks and "
                   "--nodes of one collective");
   if (facts.ranks < 2) return Diagnostic{facts.place_of("nranks"), "one rank alone communicates with nobody", {}};
   const int per_node = facts.ranks_per_node > 0 ? facts.ranks_per_node : facts.ranks / facts.nodes;
+  if (per_node * facts.nodes != facts.ranks && facts.ranks_per_node > 0 && facts.ranks % facts.nodes == 0) {
+    const int each = facts.ranks / facts.nodes;
+    return Diagnostic{facts.place_of("ranks_per_node"),
+                      fmt::format("ranks_per_node is {}, but {} ranks on {} node{} are {} on each", per_node,
+                                  facts.ranks, facts.nodes, facts.nodes == 1 ? "" : "s", each),
+                      fmt::format("expected {}, or other nodes or nranks", each)};
+  }
   if (per_node * facts.nodes != facts.ranks)
     return Diagnostic{facts.place_of("nranks"),
                       fmt::format("{} ranks do not spread evenly over {} nodes", facts.ranks, facts.nodes),

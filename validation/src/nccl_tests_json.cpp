@@ -128,7 +128,7 @@ bool is_of_nccl(std::string_view name) {
 struct ResultRow {
   bool wrong = false;  ///< an error in it was said
   std::optional<Bytes> size;
-  std::string count, type;
+  std::string count, type, operation;
   Location counted{};
   struct Placement {
     std::optional<Seconds> time;
@@ -237,6 +237,8 @@ class JsonReader : public nlohmann::json_sax<json> {
     f.nodes = static_cast<int>(hosts_.size());
     f.ranks = listed_ranks();
     if (!ranks_.empty()) evidence_.highest = *ranks_.rbegin();
+    evidence_.groups = groups_.size();
+    f.rows = evidence_.rows;
     f.complete = !cut_off && !lacking_;
     f.doubt = !repeated_.empty() ? repeated_ : doubt_of_devices();
     if (f.doubt.empty()) f.doubt = doubt_of_ranks(f, evidence_);
@@ -250,6 +252,18 @@ class JsonReader : public nlohmann::json_sax<json> {
     const int each = gpus_of_process();
     const bool first_ones = std::all_of(ranks_.begin(), ranks_.end(), [&](int r) { return r % each == 0; });
     return static_cast<int>(ranks_.size()) * (first_ones ? each : 1);
+  }
+  /// As many as are listed; 0 where the list cannot be whole, or is of several groups.
+  int sure_ranks() const {
+    const int listed = listed_ranks();
+    const bool doubtful = groups_.size() > 1 || !repeated_.empty() || (!ranks_.empty() && *ranks_.rbegin() >= listed);
+    return doubtful ? 0 : listed;
+  }
+  /// A rank's stands before its GPU.
+  void gpu(const std::string& name) {
+    std::string& first = table_.facts.gpu;
+    if (first.empty()) first = name;
+    if (!name.empty() && name != first) once(said_mixed_, unlike_gpus(here(), rank_text_, name, first));
   }
   /// Of a process that has more devices than its configuration gives it; nothing where none has.
   std::string doubt_of_devices() const {
@@ -350,6 +364,7 @@ class JsonReader : public nlohmann::json_sax<json> {
     } else if (is("config", "ngpus")) {
       gpus_ = read_whole(text).value_or(0);
     } else if (is("config", "devices", "[]", "rank")) {
+      rank_text_ = text;
       if (const auto rank = read_whole(text); rank && *rank >= 0 && !ranks_.insert(*rank).second && repeated_.empty())
         repeated_ = fmt::format("it lists rank {} twice, again as config.devices[{}] ({})", *rank, devices_ - 1,
                                 to_text(here()));
@@ -359,7 +374,9 @@ class JsonReader : public nlohmann::json_sax<json> {
     } else if (is("config", "devices", "[]", "pid")) {
       device_.second = text;
     } else if (is("config", "devices", "[]", "device_info")) {
-      table_.facts.gpu = text;
+      gpu(std::string(trimmed(text)));
+    } else if (is("config", "devices", "[]", "group")) {
+      groups_.insert(text);
     } else if (is("results", "[]", "size")) {
       if (row_.size) twice("the size of a result");
       row_.size = read_size(text);
@@ -372,6 +389,7 @@ class JsonReader : public nlohmann::json_sax<json> {
       if (!text.empty() && !is_type(trimmed(text)))
         once(said_type_, unknown_type(here(), trimmed(text), "such rows count as others do"));
     } else if (is("results", "[]", "redop")) {
+      row_.operation = trimmed(text);
       if (!text.empty() && !is_operation(trimmed(text)))
         once(said_operation_, unknown_operation(here(), trimmed(text)));
     } else if (is("errors", "[]")) {
@@ -476,7 +494,7 @@ class JsonReader : public nlohmann::json_sax<json> {
         wrong_results.add(out, here(), "");
       else
         table_.points.push_back({*row_.size, *p.time, in_place, std::nullopt});
-      evidence_.add(read_rates(p.algbw, p.busbw));
+      evidence_.add(read_rates(p.algbw, p.busbw), here());
     };
     if (row_.wrong) return;
     if (!row_.size) {
@@ -484,7 +502,9 @@ class JsonReader : public nlohmann::json_sax<json> {
       return;
     }
     const std::string_view type = trimmed(row_.type);
-    if (auto wrong = count_contradiction(row_.counted, *row_.size, row_.count, type, listed_ranks())) {
+    const ResultRow::Placement& rated = row_.out_of_place.has_time ? row_.out_of_place : row_.in_place;
+    if (auto wrong = count_contradiction(row_.counted, *row_.size, row_.count, type, sure_ranks(),
+                                         read_rates(rated.algbw, rated.busbw))) {
       lacking_ = true;
       return leave_out(out, std::move(*wrong));
     }
@@ -496,6 +516,7 @@ class JsonReader : public nlohmann::json_sax<json> {
       if (is_of_cpu(row_.out_of_place) || is_of_cpu(row_.in_place)) ++cpu_times_;
     }
     if (table_.facts.datatype.empty()) table_.facts.datatype = row_.type;
+    evidence_.add_operation(row_.operation, here());
     keep(row_.out_of_place, false);
     keep(row_.in_place, true);
   }
@@ -513,13 +534,14 @@ class JsonReader : public nlohmann::json_sax<json> {
   RankEvidence evidence_;
   std::optional<Location> cut_at_, first_cpu_time_;
   std::size_t cpu_times_ = 0;  ///< rows with such
-  std::set<std::string> hosts_;
+  std::set<std::string> hosts_, groups_;
+  std::string rank_text_;                                          ///< of the device at hand
   std::pair<std::string, std::string> device_;                     ///< host and process of the one at hand
   std::map<std::pair<std::string, std::string>, int> devices_of_;  ///< of each process that is named
   int threads_ = 0, gpus_ = 0;
   bool has_results_ = false;
   bool lacking_ = false;  ///< a row was left out
-  bool said_type_ = false, said_operation_ = false;
+  bool said_type_ = false, said_operation_ = false, said_mixed_ = false;
 };
 
 }  // namespace

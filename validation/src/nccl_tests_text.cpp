@@ -12,6 +12,7 @@
 #include <array>
 #include <optional>
 #include <set>
+#include <utility>
 
 #include "collcast/validation/measured_table.hpp"
 #include "lines.hpp"
@@ -166,7 +167,9 @@ class LogReader {
       ranks_.clear();
       processes_.clear();
       repeated_.reset();
+      groups_.clear();
       gpu_.clear();
+      said_mixed_ = false;
     }
     devices_seen_ = complete_ = in_rows_ = lacking_ = false;
   }
@@ -192,9 +195,22 @@ class LogReader {
     for (std::size_t i = 2; i + 1 < w.size(); ++i) {
       if (w[i].text == "Pid" || w[i].text == "on") process += " " + std::string(w[i + 1].text);
       if (w[i].text == "on") hosts_.insert(std::string(w[i + 1].text));
-      if (w[i].text == "device" && i + 2 < w.size()) gpu_ = device_name(w, i + 2);
+      if (w[i].text == "Group") groups_.insert(std::string(w[i + 1].text));
+      if (w[i].text == "device" && i + 2 < w.size()) gpu(lines, w[1].text, device_name(w, i + 2));
     }
     processes_.insert(process);
+  }
+  void gpu(const Lines& lines, std::string_view rank, const std::string& name) {
+    if (gpu_.empty()) gpu_ = name;
+    if (name.empty() || name == gpu_ || std::exchange(said_mixed_, true)) return;
+    out_.warnings.push_back(unlike_gpus(lines.at(1 + skipped_), rank, name, gpu_));
+  }
+  /// As many as are listed; 0 where the list cannot be whole, or is of several groups.
+  int sure_ranks() const {
+    const auto listed = static_cast<int>(ranks_.size());
+    const bool doubtful = groups_.size() > 1 || static_cast<int>(processes_.size()) * gpus_of_process_ > listed ||
+                          (!ranks_.empty() && *ranks_.rbegin() >= listed);
+    return doubtful ? 0 : listed;
   }
   static std::string device_name(const std::vector<Word>& w, std::size_t from) {
     std::string out;
@@ -289,6 +305,7 @@ class LogReader {
       said_operation_ = said_operation_ || !is_operation(row[first].text);
       ++first;
     }
+    const bool has_operation = first > 3;
     const std::size_t rest = row.size() - first;
     const std::size_t width = heading_.width;
     // The root stands in front where the version prints it; without a heading either may be.
@@ -311,8 +328,8 @@ class LogReader {
       complaints_.add(at(row[0]), fmt::format("the size is '{}'", printable(row[0].text)), size_expected);
       return;
     }
-    if (auto wrong =
-            count_contradiction(at(row[1]), *size, row[1].text, row[2].text, static_cast<int>(ranks_.size()))) {
+    const auto rates = width >= 3 ? read_rates(row[first + 1].text, row[first + 2].text) : std::nullopt;
+    if (auto wrong = count_contradiction(at(row[1]), *size, row[1].text, row[2].text, sure_ranks(), rates)) {
       lacking_ = true;
       return leave_out(out_, std::move(*wrong));
     }
@@ -320,6 +337,7 @@ class LogReader {
       ++cpu_times_;
       return;
     }
+    if (has_operation) evidence_.add_operation(row[3].text, at(row[3]));
     if (placements == 1 && heading_.known && heading_.placements == 2)
       return one_placement(lines, row, first, *size, true);
     one_placement(lines, row, first, *size, false);
@@ -363,7 +381,7 @@ class LogReader {
       }
     }
     ++rows_;
-    if (first + 2 < row.size()) evidence_.add(read_rates(row[first + 1].text, row[first + 2].text));
+    if (first + 2 < row.size()) evidence_.add(read_rates(row[first + 1].text, row[first + 2].text), where);
     test_.points.push_back({size, *time, in_place, std::nullopt});
   }
 
@@ -412,6 +430,8 @@ class LogReader {
     lacking_ = false;
     evidence_.highest = ranks_.empty() ? -1 : *ranks_.rbegin();
     evidence_.gpus_of_processes = static_cast<int>(processes_.size()) * gpus_of_process_;
+    evidence_.groups = groups_.size();
+    f.rows = evidence_.rows;
     f.doubt = doubt_of_ranks(f, evidence_);
     if (repeated_ && !f.doubt.empty())
       f.doubt += fmt::format("; {} ({})", repeated_->message, to_text(repeated_->where));
@@ -440,14 +460,14 @@ class LogReader {
   TableHead heading_;
   std::set<int> ranks_;
   std::optional<Diagnostic> repeated_;  ///< the first rank that the test at hand lists twice
-  std::set<std::string> hosts_, processes_;
+  std::set<std::string> hosts_, processes_, groups_;
   int gpus_of_process_ = 0;  ///< 0: not said
   RankEvidence evidence_;
   WrongResults wrong_results_;
   std::string gpu_, kind_, nccl_version_;
   bool devices_seen_ = false, complete_ = false, in_rows_ = false, warned_ = false;
   bool lacking_ = false;  ///< a row of the test was left out
-  bool said_operation_ = false;
+  bool said_operation_ = false, said_mixed_ = false;
   int skipped_ = 0;
   std::size_t rows_ = 0;
   std::size_t cpu_times_ = 0;  ///< rows under the heading at hand, where it is of these

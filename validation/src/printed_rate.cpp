@@ -48,14 +48,17 @@ std::optional<Diagnostic> rate_contradiction(Location where, Bytes size, std::st
 }
 
 std::optional<Diagnostic> count_contradiction(Location where, Bytes size, std::string_view count, std::string_view type,
-                                              int ranks) {
+                                              int ranks, const std::optional<PrintedRates>& rates) {
   const auto elements = read_size(count);
   const int width = width_of(type);
   if (!elements || *elements == Bytes(0) || size == Bytes(0) || width == 0) return std::nullopt;
   const std::int64_t n = elements->value(), of_size = size.value() / width;
-  // Gathers and their kin count what one rank sends; all of it together is a whole number of times as much.
-  const bool fits =
-      n == of_size || (size.value() % width == 0 && of_size % n == 0) || (ranks > 0 && n == of_size / ranks);
+  // Gathers and their kin count what one rank sends; all of it together is as many times as much. A list that lost a
+  // rank is told by the rates, and its rows are kept for who says how many there were.
+  const std::int64_t times = size.value() % width == 0 && of_size % n == 0 ? of_size / n : 0;
+  const auto of_rates = rates ? ranks_of_rates("all_gather", *rates) : std::nullopt;
+  const bool fits = n == of_size || (ranks > 0 ? n == of_size / ranks : times > 0) ||
+                    (of_rates && of_rates->least <= times && times <= of_rates->most);
   if (fits) return std::nullopt;
   return Diagnostic{
       std::move(where),

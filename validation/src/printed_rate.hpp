@@ -7,6 +7,7 @@
 
 #include "collcast/base/diagnostic.hpp"
 #include "collcast/base/quantity.hpp"
+#include "rank_count.hpp"
 
 namespace collcast {
 
@@ -19,9 +20,9 @@ std::optional<Diagnostic> rate_contradiction(Location where, Bytes size, std::st
                                              std::string_view algbw);
 
 /// The reason to leave a row out whose size is not that of so many elements of the type, once or for each of `ranks`
-/// (0: not known; then for any number of them); a size that leaves part of an element is rounded down. Nothing where
-/// they agree, or where the count is 0 or no number.
+/// (0: not known; then for any number of them), or of the number that its rates are of; a size that leaves part of an
+/// element is rounded down. Nothing where they agree, or where the count is 0 or no number.
 std::optional<Diagnostic> count_contradiction(Location where, Bytes size, std::string_view count, std::string_view type,
-                                              int ranks);
+                                              int ranks, const std::optional<PrintedRates>& rates);
 
 }  // namespace collcast

@@ -5,6 +5,10 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <vector>
+
+#include "collcast/collective/collective.hpp"
+#include "lines.hpp"
 
 namespace collcast {
 
@@ -16,6 +20,10 @@ std::optional<double> weight_of(std::string_view collective) {
   for (const char* known : {"all_gather", "reduce_scatter", "alltoall", "gather", "scatter"})
     if (collective == known) return 1;
   return std::nullopt;
+}
+
+bool reduces(CollectiveKind kind) {
+  return kind == CollectiveKind::all_reduce || kind == CollectiveKind::reduce_scatter || kind == CollectiveKind::reduce;
 }
 
 std::optional<double> read_rate(std::string_view text, double& rounding) {
@@ -55,8 +63,24 @@ std::optional<RankRange> ranks_of_rates(std::string_view collective, const Print
   return out;
 }
 
-void RankEvidence::add(const std::optional<PrintedRates>& more) {
-  if (more && (!rates || more->algbw / more->rounding > rates->algbw / rates->rounding)) rates = more;
+void RankEvidence::add(const std::optional<PrintedRates>& more, const Location& where) {
+  if (!more || (rates && more->algbw / more->rounding <= rates->algbw / rates->rounding)) return;
+  rates = more;
+  if (more->algbw <= more->rounding) return;
+  rows.ratio = more->busbw / more->algbw;
+  rows.least_ratio = (more->busbw - more->rounding) / (more->algbw + more->rounding);
+  rows.most_ratio = (more->busbw + more->rounding) / (more->algbw - more->rounding);
+  rows.where = where;
+}
+
+void RankEvidence::add_operation(std::string_view word, const Location& where) {
+  if (mixed || !is_operation(word) || word == "N/A" || word == "all") return;
+  if (rows.operation.empty()) {
+    rows.operation = word;
+    if (rows.ratio == 0) rows.where = where;
+  }
+  mixed = (rows.operation == "none") != (word == "none");
+  if (mixed) rows.operation.clear();
 }
 
 std::string doubt_of_ranks(const MeasuredFacts& facts, const RankEvidence& evidence) {
@@ -65,12 +89,50 @@ std::string doubt_of_ranks(const MeasuredFacts& facts, const RankEvidence& evide
   if (evidence.highest >= facts.ranks) return fmt::format("{}, but rank {} is one of them", listed, evidence.highest);
   if (evidence.gpus_of_processes > facts.ranks)
     return fmt::format("{}, but its processes have {} GPUs together", listed, evidence.gpus_of_processes);
+  if (evidence.groups > 1)
+    return fmt::format("{}, but in {} groups, each of which ran a collective of its own", listed, evidence.groups);
   if (!evidence.rates) return {};
   const auto range = ranks_of_rates(facts.collective, *evidence.rates);
   if (!range || (range->least <= facts.ranks && facts.ranks <= range->most)) return {};
   return fmt::format("{}, but its bus bandwidths are those of {}", listed,
                      range->least == range->most ? fmt::format("{}", range->least)
                                                  : fmt::format("{} to {}", range->least, range->most));
+}
+
+std::string collective_contradiction(const MeasuredFacts& facts) {
+  const MeasuredFacts::Rows& rows = facts.rows;
+  const auto named = parse_collective(facts.collective);
+  if (!named || facts.ranks < 2) return {};
+  const bool rated = rows.ratio > 0 && facts.doubt.empty();
+  const auto fits_ratio = [&](CollectiveKind kind) {
+    constexpr double slack = 0.01;  // of tools that round before they multiply
+    const auto is = [&](double factor) {
+      return factor >= rows.least_ratio * (1 - slack) && factor <= rows.most_ratio * (1 + slack);
+    };
+    const double factor = bus_factor(kind, facts.ranks);
+    // Tools that print no operation of a gather may print its one rate twice.
+    return !rated || is(factor) || (rows.operation.empty() && factor < 1 && is(1));
+  };
+  const auto fits_operation = [&](CollectiveKind kind) {
+    return rows.operation.empty() || reduces(kind) == (rows.operation != "none");
+  };
+  const bool other_ratio = !fits_ratio(*named), other_operation = !fits_operation(*named);
+  if (!other_ratio && !other_operation) return {};
+  std::vector<std::string> fitting;
+  for (const std::string& name : collective_names())
+    if (const auto kind = parse_collective(name); kind && fits_ratio(*kind) && fits_operation(*kind))
+      fitting.push_back(name);
+  std::string out;
+  if (other_operation)
+    out = rows.operation == "none"
+              ? fmt::format("its rows reduce nothing, which {} does", facts.collective)
+              : fmt::format("its rows reduce ({}), which {} does not", rows.operation, facts.collective);
+  if (rated)
+    out += fmt::format("{}busbw is {:.3g} times algbw, {} of {} ranks has {:.3g} times", out.empty() ? "its " : "; ",
+                       rows.ratio, facts.collective, facts.ranks, bus_factor(*named, facts.ranks));
+  const std::string of = rated ? fmt::format(" of {} ranks", facts.ranks) : "";
+  return out + (fitting.empty() ? fmt::format(": no collective{} fits", of)
+                                : fmt::format(": what fits is {}{}", fmt::join(fitting, " or "), of));
 }
 
 }  // namespace collcast

@@ -27,14 +27,22 @@ struct RankRange {
 };
 std::optional<RankRange> ranks_of_rates(std::string_view collective, const PrintedRates&);
 
-/// What a log says of its ranks in other places than its list.
+/// What a log says of its ranks in other places than its list, and of its collective in its rows.
 struct RankEvidence {
   int highest = -1;                   ///< rank that it names
   int gpus_of_processes = 0;          ///< processes that it names times GPUs of each; 0: not said
+  std::size_t groups = 0;             ///< that its ranks are in; 0: not said
   std::optional<PrintedRates> rates;  ///< of the row with the highest
-  void add(const std::optional<PrintedRates>&);
+  MeasuredFacts::Rows rows{};         ///< of it, and the operation of all rows
+  bool mixed = false;                 ///< some rows reduce and some do not
+  void add(const std::optional<PrintedRates>&, const Location&);
+  void add_operation(std::string_view, const Location&);
 };
 /// Why `facts.ranks` cannot be right; empty where nothing speaks against it.
 std::string doubt_of_ranks(const MeasuredFacts& facts, const RankEvidence&);
+
+/// Why `facts.rows` cannot be of `facts.collective` with `facts.ranks`, and what they may be of; empty where nothing
+/// speaks against it. Where the ranks are in doubt only the operation counts.
+std::string collective_contradiction(const MeasuredFacts& facts);
 
 }  // namespace collcast

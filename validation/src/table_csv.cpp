@@ -120,7 +120,15 @@ class Rows {
       lacking_.insert(kind);
       leave_out(out, untimed(lines.at(time_word.column), time_word.text));
     }
-    if (!size || !time || !good_place || *size == Bytes(0)) return;
+    bool good_rates = true;
+    const auto check_rate = [&](const std::optional<std::size_t>& at, const char* column) {
+      if (!at || no_time || row[*at].text.empty() || read_number(row[*at].text)) return;
+      good_rates = false;
+      wrong(row[*at], column, "expected GB/s from 0, or nothing");
+    };
+    check_rate(columns.algbw, "algbw_gbps");
+    check_rate(columns.busbw, "busbw_gbps");
+    if (!size || !time || !good_place || !good_rates || *size == Bytes(0)) return;
     if (columns.algbw) {
       const Location where = lines.at(time_word.column);
       if (auto contradiction = rate_contradiction(where, *size, time_word.text, "us", row[*columns.algbw].text)) {
@@ -133,7 +141,7 @@ class Rows {
     const std::size_t index = table_of(kind);
     MeasuredTable& table = tables_[index];
     if (columns.algbw && columns.busbw)
-      evidence_[index].add(read_rates(row[*columns.algbw].text, row[*columns.busbw].text));
+      evidence_[index].add(read_rates(row[*columns.algbw].text, row[*columns.busbw].text), {});
     MeasuredPoint point{*size, *time, place_word.text == "1", std::nullopt};
     const std::vector<MeasuredFacts::Spread>& spread = table.facts.spread;
     for (std::size_t i = 0; i < spread.size(); ++i)

@@ -45,6 +45,14 @@ struct MeasuredFacts {
     Seconds least{}, median{}, p95{}, most{};
   };
   std::vector<Spread> spread;
+  /// What a log's rows say of their collective themselves.
+  struct Rows {
+    double ratio = 0;                        ///< busbw over algbw; 0: not said
+    double least_ratio = 0, most_ratio = 0;  ///< that its rounding leaves
+    std::string operation;                   ///< reduced by, "none" where nothing was; empty: not said, or both
+    Location where{};                        ///< of the ratio, else of the first operation
+  };
+  Rows rows;
   /// Nowhere for what no sidecar says.
   Location place_of(std::string_view key) const;
 };
