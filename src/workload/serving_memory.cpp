@@ -46,18 +46,19 @@ PassMemoryTerms terms_of_pass(const StepInputs& in, const StepInputs& pass, cons
 
 std::vector<std::string> serving_warnings(const StepInputs& in, const Fabric& fabric, const MemoryUse& m) {
   std::vector<std::string> list;
-  const MemoryPart& breaks = breaking_part(m);
-  const MemoryPart& largest = *std::ranges::max_element(
-      memory_parts, [&](const MemoryPart& a, const MemoryPart& b) { return m.*a.size < m.*b.size; });
-  const std::string other =
-      largest.size == breaks.size || largest.size == &MemoryUse::kv_cache
-          ? ""
-          : "; largest part: " + std::string(largest.name) + " (" + format_bytes(volume(m.*largest.size)) + ")";
-  if (!m.fits())
-    list.push_back("stage " + std::to_string(m.stage) + " needs " + format_bytes(volume(m.peak())) + " of the GPU's " +
-                   format_bytes(volume(m.capacity)) + ", " + format_bytes(volume(m.kv_cache)) +
-                   " of them for keys and values; what breaks the limit: " + breaks.name + other + "; " +
-                   what_would_fit(in, fabric));
+  if (!m.fits()) {
+    const MemoryPart& breaks = breaking_part(m);
+    const MemoryPart& largest = *std::ranges::max_element(
+        memory_parts, [&](const MemoryPart& a, const MemoryPart& b) { return m.*a.size < m.*b.size; });
+    const bool named = largest.size == breaks.size || largest.size == &MemoryUse::kv_cache;
+    list.push_back(
+        "stage " + std::to_string(m.stage) + " needs " + format_bytes(volume(m.peak())) + " of the GPU's " +
+        format_bytes(volume(m.capacity)) + ", " + format_bytes(volume(m.kv_cache)) +
+        " of them for keys and values; what breaks the limit: " + breaks.name + "; " +
+        (named ? ""
+               : "largest part: " + std::string(largest.name) + " (" + format_bytes(volume(m.*largest.size)) + "); ") +
+        what_would_fit(in, fabric));
+  }
   if (in.serving->micro_batches < in.layout.pp)
     list.push_back(too_few_micro_batches(in.serving->micro_batches, in.layout.pp) +
                    "; more microbatches of a larger batch, or a smaller pp would help");

@@ -1,9 +1,10 @@
-// Sends and receives over straight NVLinks, which not all pairs of GPUs have.
+// Sends and receives over straight NVLinks, which not all pairs of GPUs have, and ways over PCIe.
 #include "nccl/pair_rates.hpp"
 
 #include <catch2/catch.hpp>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "machines.hpp"
@@ -33,6 +34,10 @@ std::vector<std::string> partial_meshes() {
   }
   return out;
 }
+
+constexpr std::array every_kind{CollectiveKind::broadcast,  CollectiveKind::reduce,         CollectiveKind::all_reduce,
+                                CollectiveKind::all_gather, CollectiveKind::reduce_scatter, CollectiveKind::alltoall,
+                                CollectiveKind::gather,     CollectiveKind::scatter,        CollectiveKind::sendrecv};
 
 }  // namespace
 
@@ -128,4 +133,32 @@ TEST_CASE("on every partial mesh of NVLinks sends and receives take their simula
         }
     }
   }
+}
+
+TEST_CASE("factors of further ways over PCIe touch those that go them, by every collective and both methods") {
+  // Cards 0 and 1 are below a switch, 0 to 3 below a socket.
+  for (const int gpus : {2, 4, 8}) {
+    const Fabric fabric = test::built("l40s-pcie", 1);
+    const Communicator plain = test::communicator("l40s-pcie", 1, gpus);
+    Communicator bridged = plain, between = plain;
+    bridged.factors.host_bridge = between.factors.sockets = 0.25;
+    for (const CollectiveKind kind : every_kind) {
+      INFO(gpus << " GPUs, " << to_string(kind));
+      const Bytes size(64 << 20);
+      const nccl::Plan plan = *nccl::plan(plain, kind, size);
+      const auto slower = [&](const Communicator& c) {
+        return nccl::run(c, kind, size, plan).time() / nccl::run(plain, kind, size, plan).time();
+      };
+      // A broadcast's chain keeps the link busy; of the rest launch and hops are little.
+      CHECK(slower(bridged) == Approx(gpus > 2 ? 4 : 1).epsilon(0.1));
+      CHECK(slower(between) == Approx(gpus > 4 ? 4 : 1).epsilon(0.1));
+      CHECK(test::simulated(fabric, bridged, kind, size, plan) / test::simulated(fabric, plain, kind, size, plan) ==
+            Approx(gpus > 2 ? 4 : 1).epsilon(0.1));
+    }
+  }
+  // NVLink goes by neither.
+  Communicator linked = test::communicator("dgx-a100", 1);
+  const Seconds before = test::ran(linked, CollectiveKind::all_reduce, 64 << 20).time();
+  linked.factors.host_bridge = linked.factors.sockets = 0.25;
+  CHECK(test::ran(linked, CollectiveKind::all_reduce, 64 << 20).time() == before);
 }

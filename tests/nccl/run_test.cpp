@@ -347,34 +347,6 @@ TEST_CASE("factors of LL128's hop and of LL's proxy touch no other protocol, and
   }
 }
 
-TEST_CASE("factors of further ways over PCIe touch those that go them, by every collective and both methods") {
-  // Cards 0 and 1 are below a switch, 0 to 3 below a socket.
-  for (const int gpus : {2, 4, 8}) {
-    const Fabric fabric = test::built("l40s-pcie", 1);
-    const Communicator plain = test::communicator("l40s-pcie", 1, gpus);
-    Communicator bridged = plain, between = plain;
-    bridged.factors.host_bridge = between.factors.sockets = 0.25;
-    for (const CollectiveKind kind : run_kinds) {
-      INFO(gpus << " GPUs, " << to_string(kind));
-      const Bytes size(64 << 20);
-      const Plan plan = *nccl::plan(plain, kind, size);
-      const auto slower = [&](const Communicator& c) {
-        return nccl::run(c, kind, size, plan).time() / nccl::run(plain, kind, size, plan).time();
-      };
-      // A broadcast's chain keeps the link busy; of the rest launch and hops are little.
-      CHECK(slower(bridged) == Approx(gpus > 2 ? 4 : 1).epsilon(0.1));
-      CHECK(slower(between) == Approx(gpus > 4 ? 4 : 1).epsilon(0.1));
-      CHECK(test::simulated(fabric, bridged, kind, size, plan) / test::simulated(fabric, plain, kind, size, plan) ==
-            Approx(gpus > 2 ? 4 : 1).epsilon(0.1));
-    }
-  }
-  // NVLink goes by neither.
-  Communicator linked = test::communicator("dgx-a100", 1);
-  const Seconds before = ran(linked, all_reduce, 64 << 20).time();
-  linked.factors.host_bridge = linked.factors.sockets = 0.25;
-  CHECK(ran(linked, all_reduce, 64 << 20).time() == before);
-}
-
 TEST_CASE("a chain shows its way where its channels pass the GPUs in unlike orders") {
   const auto latency = [](int nodes, std::int64_t size, Protocol p, int channels) {
     const Communicator c = test::communicator("abci-v100", nodes);

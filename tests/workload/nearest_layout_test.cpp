@@ -11,7 +11,7 @@ using namespace collcast::test;
 namespace {
 
 /// What is said of a layout that was written.
-Diagnostic only(const StepInputs& in, int ranks) {
+Diagnostic only_error(const StepInputs& in, int ranks) {
   Origins origins;
   origins.set("layout.pp", {"s.yaml", 1, 1});
   const Diagnostics found = check_step(in, ranks, origins);
@@ -36,30 +36,30 @@ TEST_CASE("layers that pp does not divide are offered uneven stages, which keep 
   for (const PipelineSchedule schedule : straight) {
     INFO(to_string(schedule));
     StepInputs in = of_layers(41, schedule);
-    CHECK(only(in, 16).message == "pp 4 does not divide layers 41");
+    CHECK(only_error(in, 16).message == "pp 4 does not divide layers 41");
     // pp 41 is more than there are GPUs, and interleaved has no pp 1.
-    CHECK(only(in, 16).hint ==
+    CHECK(only_error(in, 16).hint ==
           "use pp 1 or 41, or uneven_stages: true; the nearest layout that works: tp 2, pp 4, dp 2, "
           "uneven_stages true");
     in.layout.uneven_stages = true;
     CHECK(check_step(in, 16, {}).empty());
   }
   // What each of the hint does works: no layout beside it.
-  CHECK(only(of_layers(42, PipelineSchedule::one_f_one_b), 64).hint == "use pp 3 or 6, or uneven_stages: true");
+  CHECK(only_error(of_layers(42, PipelineSchedule::one_f_one_b), 64).hint == "use pp 3 or 6, or uneven_stages: true");
 }
 
 TEST_CASE("uneven stages are offered where each slice gets a layer") {
   for (const PipelineSchedule schedule : {PipelineSchedule::one_f_one_b, PipelineSchedule::gpipe})
-    CHECK(only(of_layers(3, schedule), 16).hint == "use pp 3");
+    CHECK(only_error(of_layers(3, schedule), 16).hint == "use pp 3");
   StepInputs in = of_layers(9, PipelineSchedule::interleaved);
   in.layout.vpp = 3;
-  CHECK_THAT(only(in, 64).hint, Catch::StartsWith("use pp 3 or 9; "));
+  CHECK_THAT(only_error(in, 64).hint, Catch::StartsWith("use pp 3 or 9; "));
   in.layout.vpp = 2;
-  CHECK_THAT(only(in, 64).hint, Catch::StartsWith("use pp 3 or 9, or uneven_stages: true; "));
+  CHECK_THAT(only_error(in, 64).hint, Catch::StartsWith("use pp 3 or 9, or uneven_stages: true; "));
   // Twelve slices of ten layers, embedding and head.
   in.model.layers = 10;
   in.layout.vpp = 3;
-  CHECK_THAT(only(in, 64).hint, Catch::StartsWith("use pp 2 or 5, or uneven_stages: true; "));
+  CHECK_THAT(only_error(in, 64).hint, Catch::StartsWith("use pp 2 or 5, or uneven_stages: true; "));
   in.layout.uneven_stages = true;
   CHECK(check_step(in, 64, {}).empty());
 }
@@ -72,9 +72,9 @@ TEST_CASE("more uneven stages than layers are told that as many stages as layers
       StepInputs in = of_layers(layers, schedule);
       in.layout.uneven_stages = true;
       if (layers == 3 || layers == 2)
-        CHECK(only(in, 16).message == (layers == 3 ? "pp 4 leaves stages without one of the 3 layers"
-                                                   : "pp 4 leaves stages without one of the 2 layers"));
-      CHECK(only(in, 16).hint ==
+        CHECK(only_error(in, 16).message == (layers == 3 ? "pp 4 leaves stages without one of the 3 layers"
+                                                         : "pp 4 leaves stages without one of the 2 layers"));
+      CHECK(only_error(in, 16).hint ==
             (layers == 1 ? std::string("use pp 1") : "use pp " + std::to_string(layers) + " or less"));
       for (int pp = 1; pp <= layers; ++pp) {
         in.layout.pp = pp;
@@ -87,7 +87,7 @@ TEST_CASE("more uneven stages than layers are told that as many stages as layers
 TEST_CASE("stages are uneven in the nearest layout only where that is nearer") {
   // 8 layers on 4 stages: what has to be smaller is the number of replicas.
   StepInputs in = small_step(2, 4, 4);
-  CHECK(only(in, 16).hint == "use dp 2, or more nodes; the nearest layout that works: tp 2, pp 4, dp 2");
+  CHECK(only_error(in, 16).hint == "use dp 2, or more nodes; the nearest layout that works: tp 2, pp 4, dp 2");
   // 6 layers: pp 3 would do, uneven stages leave pp as it is.
   in.model.layers = 6;
   CHECK(check_step(in, 64, {}).size() == 1);
@@ -102,7 +102,7 @@ TEST_CASE("the nearest layout of fewer GPUs is what is said of a machine that ha
     const std::string nearest = nearest_layout(in, ranks, {});
     INFO(ranks << ": " << nearest);
     REQUIRE_FALSE(nearest.empty());
-    CHECK_THAT(only(in, ranks).hint, Catch::EndsWith("; the nearest layout that works: " + nearest));
+    CHECK_THAT(only_error(in, ranks).hint, Catch::EndsWith("; the nearest layout that works: " + nearest));
   }
   CHECK(nearest_layout(in, 32, {}) == "tp 2, pp 4, dp 4");
   StepInputs other = in;
