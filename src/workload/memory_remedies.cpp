@@ -194,13 +194,13 @@ class Changes {
               [&](StepInputs& in) { in = of_tokens(tokens); });
   }
 
-  /// Experts spread over half of the replicas, each of twice the GPUs.
+  /// Experts that are spread over replicas on half of them, each of twice the GPUs, which split every expert.
   void experts_of_fewer_replicas() {
-    if (in_.layout.ep % 2 != 0) return;
+    if (in_.layout.ep == 1) return;
     std::optional<Change> change = traded(in_, dp_degree, tp_degree);
     if (!change) return;
-    change->in.layout.ep /= 2;
-    change->values.emplace_back("layout.ep", std::to_string(change->in.layout.ep));
+    change->in.layout.ep = 1;
+    change->values.emplace_back("layout.ep", "1");
     to_.offer(std::move(*change));
   }
 

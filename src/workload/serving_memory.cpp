@@ -51,13 +51,12 @@ std::vector<std::string> serving_warnings(const StepInputs& in, const Fabric& fa
     const MemoryPart& largest = *std::ranges::max_element(
         memory_parts, [&](const MemoryPart& a, const MemoryPart& b) { return m.*a.size < m.*b.size; });
     const bool named = largest.size == breaks.size || largest.size == &MemoryUse::kv_cache;
-    list.push_back(
-        "stage " + std::to_string(m.stage) + " needs " + format_bytes(volume(m.peak())) + " of the GPU's " +
-        format_bytes(volume(m.capacity)) + ", " + format_bytes(volume(m.kv_cache)) +
-        " of them for keys and values; what breaks the limit: " + breaks.name + "; " +
-        (named ? ""
-               : "largest part: " + std::string(largest.name) + " (" + format_bytes(volume(m.*largest.size)) + "); ") +
-        what_would_fit(in, fabric));
+    const std::string other =
+        named ? "" : format_bytes(volume(m.*largest.size)) + " of them for " + largest.name + " and ";
+    list.push_back("stage " + std::to_string(m.stage) + " needs " + format_bytes(volume(m.peak())) + " of the GPU's " +
+                   format_bytes(volume(m.capacity)) + ", " + other + format_bytes(volume(m.kv_cache)) +
+                   " of them for keys and values; what breaks the limit: " + breaks.name + "; " +
+                   what_would_fit(in, fabric));
   }
   if (in.serving->micro_batches < in.layout.pp)
     list.push_back(too_few_micro_batches(in.serving->micro_batches, in.layout.pp) +

@@ -63,6 +63,9 @@ void put(StepInputs& in, const std::string& path, const std::string& value) {
       {"batch.micro_batch", [](StepInputs& in, const auto& v) { in.batch.micro_batch = std::stoi(v); }},
       {"batch.global_batch", [](StepInputs& in, const auto& v) { in.batch.global_batch = std::stoi(v); }},
       {"inference.batch", [](StepInputs& in, const auto& v) { in.serving->batch = std::stoi(v); }},
+      {"inference.kv_precision", [](StepInputs& in, const auto&) { in.serving->kv_bytes = 1; }},
+      {"inference.load.max_batched_tokens",
+       [](StepInputs& in, const auto& v) { in.serving->load->max_batched_tokens = std::stoi(v); }},
       {"inference.microbatches",
        [](StepInputs& in, const auto& v) {
          in.serving->micro_batches = std::stoi(v);
