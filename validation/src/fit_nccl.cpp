@@ -30,7 +30,7 @@ constexpr double held_tightly = 2, held_loosely = 0.3;
 /// what this model does not know and should not draw the others along.
 constexpr double full_weight = 0.3;
 /// By so much the fit has to be better without LL128 before it is believed that NCCL does not take it.
-constexpr double weight_of_ll128 = 0.005;
+constexpr double weight_of_ll128 = 0.01;
 
 double held(double NcclFactors::*factor) {
   if (factor == &NcclFactors::network) return held_tightly;
