@@ -101,6 +101,10 @@ TEST_CASE("words of a sidecar on NVLink") {
   CHECK(mesh.count == 4);
   CHECK(mesh.per_pair);
   CHECK(parse_nvlink("NVLink4 NVSwitch (8 links, 200 GB/s/dir)").per_gpu->value() == 200e9);
+  // Links that are counted are there, also where the GPU is a card.
+  CHECK(links("12 links per pair") == GpuLinks::straight);
+  CHECK(links("300 GB/s/dir") == GpuLinks::nvlink);
+  CHECK(links("none (0 links)") == GpuLinks::pcie);
   CHECK(parse_nvlink("none (PCIe gen5)").pcie_generation == 5);
 }
 

@@ -136,6 +136,9 @@ NvlinkWords parse_nvlink(std::string_view text) {
     std::erase(number, ' ');
     if (const auto value = read_whole(number)) out.per_gpu = Bandwidth(*value * 1e9);
   }
+  // Of cards, too: bridges have links that are counted, and say no more of themselves.
+  if (out.links == GpuLinks::unsaid && (out.count > 0 || out.per_gpu))
+    out.links = out.per_pair ? GpuLinks::straight : GpuLinks::nvlink;
   return out;
 }
 
