@@ -92,6 +92,21 @@ std::vector<NearMiss> near_misses(const PlanInputs& in, const Fabric& fabric, bo
     offloaded.base.options.optimizer_state_offload = states_on_host;
     fits(NearMissKind::host_states, offloaded);
   }
+  if (in.base.serving && any_divides) {
+    PlanInputs other = in;
+    const auto fits_with = [&](int batch) {
+      other.space.batch = {batch};
+      const std::optional<SmallestRejected> least = Smallest(other, gpus_per_node).find();
+      return least && least->memory.fits();
+    };
+    int some = 0, too_many = in.base.serving->batch;
+    if (!in.space.batch.empty()) too_many = std::ranges::min(in.space.batch);
+    while (some + 1 < too_many && !desk.stopped()) {
+      const int middle = some + (too_many - some) / 2;
+      (fits_with(middle) ? some : too_many) = middle;
+    }
+    if (some > 0 && fits_with(some)) fits(NearMissKind::smaller_batch, other);
+  }
   PlanInputs more = in;
   if (!any_divides) {
     constexpr int most_tried = 256;
@@ -131,6 +146,8 @@ std::string_view to_string(NearMissKind kind) {
       return "more_gpus";
     case NearMissKind::fewer_gpus:
       return "fewer_gpus";
+    case NearMissKind::smaller_batch:
+      return "smaller_batch";
   }
   check(false, "a known near miss");
   return {};

@@ -255,6 +255,9 @@ std::string near_miss_text(const NearMiss& miss, const StepInputs& base) {
           "training.optimizer_state_offload.chunk_size_mb={})",
           states_on_host.fraction, states_on_host.chunk_size_mb);
       break;
+    case NearMissKind::smaller_batch:
+      change = fmt::format("with --batch {}", miss.choice.batch);
+      break;
     case NearMissKind::fewer_gpus:
     case NearMissKind::more_gpus:
       change = fmt::format("on {} GPUs", miss.gpus);

@@ -438,3 +438,23 @@ TEST_CASE("degrees of a server that are not the GPUs are rejected as those of tr
   CHECK(count_of(p, to_string(ObjectionKind::degrees_are_not_gpus)) == 3);  // 2 x 4, 3 x 8, 3 x 4
   for (const PlannedLayout& l : p.ranked) CHECK((l.choice.tp == 2 && l.choice.dp == 8));
 }
+
+TEST_CASE("a server of which no layout holds the batch is told the largest that one does") {
+  const Fabric fabric = cluster(2);
+  for (const std::vector<int>& asked : {std::vector<int>{}, {80'000, 50'000}}) {
+    PlanInputs in = server({100'000, 512, 32, 1, 2});
+    in.space.batch = asked;
+    const PlanResult p = planned(in, fabric);
+    REQUIRE(p.ranked.empty());
+    const auto miss = std::ranges::find(p.near_misses, NearMissKind::smaller_batch, &NearMiss::kind);
+    REQUIRE(miss != p.near_misses.end());
+    const int batch = miss->choice.batch;
+    CHECK(batch < 50'000);
+    in.space.batch = {batch};
+    const PlanResult then = planned(in, fabric);
+    REQUIRE(then.feasible > 0);
+    CHECK(std::ranges::count(then.ranked, miss->choice, &PlannedLayout::choice) == 1);
+    in.space.batch = {batch + 1};
+    CHECK(planned(in, fabric).feasible == 0);
+  }
+}
