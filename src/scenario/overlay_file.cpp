@@ -80,7 +80,10 @@ std::vector<Calibration::Residual> read_residuals(Reader& reader, const Node& no
     r.required("after", residual.after, AsNumber{0, 1e9});
     r.optional("low", residual.low, AsNumber{0, 1e9});
     r.optional("high", residual.high, AsNumber{0, 1e9});
-    if (residual.low > residual.high)
+    if ((residual.low > 0) != (residual.high > 0))
+      reader.error(one->at, fmt::format("{} has {} alone", o.path_of(band), residual.low > 0 ? "low" : "high"),
+                   "expected both ends of the interval, or neither");
+    else if (residual.low > residual.high)
       reader.error(one->at, fmt::format("{}.low is above its high", o.path_of(band)),
                    "expected the lower end of the interval first");
     r.finish();
