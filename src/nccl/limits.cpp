@@ -32,9 +32,10 @@ double way_factor(const Communicator& c) {
 }
 
 /// Of PCIe, what a GPU's ring reaches by NCCL's search, bytes per second of data on the wire.
-double pcie_reached(const Communicator& c) {
-  return c.ring.channels * c.ring.inside.value() * fitted::pcie_efficiency * way_factor(c);
+double pcie_searched(const Communicator& c) {
+  return c.ring.channels * c.ring.inside.value() * fitted::pcie_efficiency;
 }
+double pcie_reached(const Communicator& c) { return pcie_searched(c) * way_factor(c); }
 
 /// LL, GB/s of one channel's threads.
 double ll_channel(std::size_t generation) {
@@ -81,9 +82,8 @@ double network_rate(const Communicator& c, Protocol p) {
 }
 
 FactorsOfLineRate factors_of_line_rate(const Communicator& c) {
-  const double searched = c.ring.channels * c.ring.inside.value() * fitted::pcie_efficiency;
   const double links = c.nvlink                  ? 1 / fitted::nvlink_efficiency[row_of(c)]
-                       : c.pcie_rate.value() > 0 ? c.pcie_rate.value() / searched
+                       : c.pcie_rate.value() > 0 ? c.pcie_rate.value() / pcie_searched(c)
                                                  : unlimited;
   return {links, 1 / (over_host(c) ? fitted::nic_over_host : fitted::nic_efficiency)};
 }

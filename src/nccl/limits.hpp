@@ -121,8 +121,8 @@ double tree_rate(const Communicator&, const Plan&);
 /// A chunk of each channel past the busiest rank and NIC.
 Load tree_load(const Communicator&, const Limits&, const Plan&, const Chunks&);
 /// Seconds that a simulated tree over nodes gains while what goes up has a NIC to itself, as nothing comes down yet: a
-/// hop between nodes, and no more than half of the further chunks take. Measured trees are nearer to the closed form,
-/// which has no such gain. None where nodes have unlike numbers: there the closed form has the slowest node's NICs.
+/// hop between nodes, and no more than half of the further chunks take. The closed form, which was fitted to measured
+/// trees, has no such gain. None where nodes have unlike numbers: there the closed form has the slowest node's NICs.
 double tree_way_up_alone(const Communicator&, const Limits&, const Plan&, const Chunks&);
 /// What a GPU of a tree over one node sends, up and down together, bytes per second; of several nodes the NICs are
 /// slower, by which chunks come one after the other.

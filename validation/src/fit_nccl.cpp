@@ -24,7 +24,8 @@ constexpr int turns_of_nccl = 4;
 /// whose error on tables left out is least, though not by much (docs/validation.md).
 constexpr double prior_of_a_table = 0.02;
 /// Of it, how much each factor is held: what a data sheet states for NICs twice, as one table that is off on them says
-/// little of others; what is of plug-in and proxy, which no source states, hardly.
+/// little of others; what is of plug-in and proxy and of a
+/// host's bridges, which no source states, hardly.
 constexpr double held_tightly = 2, held_loosely = 0.3;
 /// Of an error's logarithm: up to here it counts in full, beyond it less and less, as a row that is twice off is of
 /// what this model does not know and should not draw the others along.
@@ -34,10 +35,10 @@ constexpr double weight_of_ll128 = 0.01;
 
 double held(double NcclFactors::*factor) {
   if (factor == &NcclFactors::network) return held_tightly;
-  const std::initializer_list<double NcclFactors::*> of_software{
+  const std::initializer_list<double NcclFactors::*> unstated{
       &NcclFactors::simple_network_hop, &NcclFactors::ll128_network_hop, &NcclFactors::message_gap,
       &NcclFactors::ll_proxy,           &NcclFactors::host_bridge,       &NcclFactors::sockets};
-  return std::ranges::find(of_software, factor) != of_software.end() ? held_loosely : 1;
+  return std::ranges::find(unstated, factor) != unstated.end() ? held_loosely : 1;
 }
 
 /// On its way a fit may pass values that no machine has: within the bounds from the start it stays in valleys that are
