@@ -57,7 +57,7 @@ bool does(Algorithm a, CollectiveKind kind) {
 
 namespace {
 
-std::string ll128_refusal(const Communicator& c, CollectiveKind kind) {
+std::string ll128_refusal(const Communicator& c, CollectiveKind kind, Algorithm a) {
   if (c.compute_capability < 70) return "LL128 needs compute capability 7.0";
   if (c.environment.names_protocols(kind)) return {};  // NCCL_PROTO insists
   if (!c.factors.takes_ll128) return "LL128 is not taken, by the machine's calibration";
@@ -65,9 +65,9 @@ std::string ll128_refusal(const Communicator& c, CollectiveKind kind) {
   if (c.compute_capability >= 100 && c.environment.version >= first_without_blackwell_ll128)
     return "LL128 is not taken on Blackwell since 2.29";
   const PathType most = c.compute_capability >= 90 ? PathType::pxn : PathType::pxb;
-  if (c.nodes > 1 && c.ring.type_between > most)
-    return fmt::format("LL128 needs NICs no farther than {}, these are {}", to_string(most),
-                       to_string(c.ring.type_between));
+  const PathType between = (a == Algorithm::tree ? c.tree : c.ring).type_between;
+  if (c.nodes > 1 && between > most)
+    return fmt::format("LL128 needs NICs no farther than {}, these are {}", to_string(most), to_string(between));
   return {};
 }
 
@@ -89,7 +89,7 @@ std::string refusal(const Communicator& c, CollectiveKind kind, Algorithm a, Pro
   if (a == Algorithm::pat && !c.environment.pat) return "switched off by NCCL_PAT_ENABLE";
   if (a == Algorithm::pat && (c.ranks_per_node > 1 || c.nodes < 2)) return "needs one rank per node";
   if (p == Protocol::ll128)
-    if (std::string why = ll128_refusal(c, kind); !why.empty()) return why;
+    if (std::string why = ll128_refusal(c, kind, a); !why.empty()) return why;
   if (!c.environment.allows(kind, a)) return "not in NCCL_ALGO";
   if (!c.environment.allows(kind, p)) return "not in NCCL_PROTO";
   return {};
@@ -106,6 +106,11 @@ double nvls_inside(const Communicator& c, CollectiveKind kind) {
   const double heads = graph.channels, per_node = c.ranks_per_node;
   const double inside = gb(graph.inside) * tuned::nvls_efficiency[at(generation(c))] * (heads - 1) / heads;
   return inside * (kind == CollectiveKind::all_reduce ? 2 : (per_node - 1) / per_node);
+}
+
+/// Of the bus rate, the algorithm's: gathers and scatters have it as it is.
+double nvls_ratio(const Communicator& c, CollectiveKind kind) {
+  return kind == CollectiveKind::all_reduce ? 1.0 * c.ranks / ring_steps(kind, c.ranks) : 1;
 }
 
 /// The same of a tree's way over NICs.
@@ -163,8 +168,8 @@ double bandwidth_of(const Communicator& c, CollectiveKind kind, Algorithm a, Pro
   if (is_nvls(a) && v.plain_nvls) return channels * plain_nvls_per_channel(c, a);
   double bus = channels * (is_nvls(a) ? nvls_per_channel(c, kind, a) : gb(c.nodes <= 2 ? graph.inside : graph.between));
   if (generation(c) == Generation::ampere) bus = std::min(bus, v.ampere_bus);
-  // With several nodes the host decides: Volta's row for Intel, Ampere's for others.
-  const std::size_t ll_row = c.nodes == 1 ? row : at(is_intel(c.cpu) ? Generation::volta : Generation::ampere);
+  // With several nodes the host decides: Ampere's row for AMD, Volta's for others.
+  const std::size_t ll_row = c.nodes == 1 ? row : at(c.cpu == CpuFamily::amd ? Generation::ampere : Generation::volta);
   const double ll_cap = v.ll[ll_row][scale];
   if (a == Algorithm::ring && p == Protocol::ll) bus = std::min(ll_cap, bus * ll_share(c, kind, v));
   if (a == Algorithm::ring && p == Protocol::ll128)
@@ -178,8 +183,7 @@ double bandwidth_of(const Communicator& c, CollectiveKind kind, Algorithm a, Pro
   }
   if (a == Algorithm::pat) return bus * 0.75;
   if (a == Algorithm::tree) return bus * (graph.pattern == 3 ? v.tree_of_one_gpu * 0.5 : 0.5);
-  if (is_nvls_over_network(c, a) && kind != CollectiveKind::all_reduce) return bus;
-  return bus * c.ranks / ring_steps(kind, c.ranks);
+  return bus * (is_nvls(a) ? nvls_ratio(c, kind) : 1.0 * c.ranks / ring_steps(kind, c.ranks));
 }
 
 double ring_latency(const Communicator& c, CollectiveKind kind, Protocol p, Hardware inside, double hop_in,
@@ -362,7 +366,7 @@ bool is_point_to_point(CollectiveKind kind) {
 }
 
 NvlsRates todays_nvls_rates(const Communicator& c, CollectiveKind kind, Algorithm a) {
-  const double channels = 1e9 * c.nvls->channels * c.ranks / ring_steps(kind, c.ranks);
+  const double channels = 1e9 * c.nvls->channels * nvls_ratio(c, kind);
   NvlsRates out{channels * nvls_inside(c, kind), unlimited, unlimited};
   if (is_nvls_over_network(c, a)) out.booked = channels * gb(c.nvls->between);
   if (a == Algorithm::nvls_tree) {

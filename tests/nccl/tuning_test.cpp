@@ -63,10 +63,31 @@ TEST_CASE("one box of H100: latencies and bandwidths by hand") {
   const Candidate nvls = candidate(c, reduce_all, size, Algorithm::nvls, Protocol::simple);
   CHECK(nvls.bandwidth.value() == Approx(8 * 40e9 * 0.85 * 7 / 8 * 2 * 8 / 14));
   CHECK(test::us(nvls.latency) == Approx(25));
-  // All_gather: half the steps, half the traffic of NVLS.
+  // All_gather: half the traffic of NVLS, and the bus rate as it is.
   CHECK(candidate(c, CollectiveKind::all_gather, size, Algorithm::nvls, Protocol::simple).bandwidth.value() ==
-        Approx(8 * 40e9 * 0.85 * 7 / 8 * 7 / 8 * 8 / 7));
+        Approx(8 * 40e9 * 0.85 * 7 / 8 * 7 / 8));
   CHECK(planned(c, reduce_all, size).algorithm == Algorithm::nvls);
+}
+
+TEST_CASE("over several nodes LL's cap is the host's: of AMD's its own, of Intel's and Arm's the same") {
+  const auto ring = [](const char* machine) {
+    const Communicator c = test::communicator(machine, 2);
+    return candidate(c, reduce_all, Bytes(1024), Algorithm::ring, Protocol::ll).bandwidth.value();
+  };
+  // A quarter of what the search finds, at most 39 GB/s, of AMD's hosts 22.5 [src/graph/tuning.cc].
+  CHECK(ring("gh200") == Approx(39e9 * 8 / 14));
+  CHECK(ring("dgx-h100") == Approx(39e9 * 16 / 30));
+  CHECK(ring("dgx-a100") == Approx(22.5e9 * 16 / 30));
+}
+
+TEST_CASE("LL128 goes by how far NICs are from the algorithm's own channels") {
+  const auto refused = [](Algorithm a) {
+    const Communicator c =
+        test::communicator("dgx-h100", 2, 0, test::environment({{"NCCL_CROSS_NIC", "0"}, {"NCCL_PXN_DISABLE", "1"}}));
+    return candidate(c, reduce_all, Bytes(8 << 20), a, Protocol::ll128).reason;
+  };
+  CHECK(refused(Algorithm::ring) == "LL128 needs NICs no farther than PXN, these are PHB");
+  CHECK(refused(Algorithm::tree).empty());
 }
 
 TEST_CASE("older versions choose by their own constants") {
