@@ -90,7 +90,7 @@ Rates rates_of(const Question& q, const Limits& l, double chunk) {
     out.nics_beside = c.nics_beside;
     out.network = c.factors.network_hop;
     out.way = c.factors.network_hop * c.network_latency.count();
-    out.beyond = l.network_hop - c.factors.network_hop * c.network_latency.count() - out.hop;
+    out.beyond = network_hop(l, chunk) - c.factors.network_hop * c.network_latency.count() - out.hop;
   }
   return out;
 }

@@ -95,7 +95,11 @@ double most_across_nodes(const Communicator& c, Protocol p) {
 namespace {
 
 /// What the network takes is of every protocol; what a protocol takes beyond LL is its own, of GPU, proxy and memory.
-double network_hop(const Communicator& c, Protocol p, bool tree) {
+struct NetworkHop {
+  double network = 0, protocol = 0;
+  double ll = 0;  ///< of the network's, what LL takes of GPU and proxy, without a calibration
+};
+NetworkHop network_hop(const Communicator& c, Protocol p, bool tree) {
   const auto fitted_hop = [&](Protocol of) {
     const auto i = static_cast<std::size_t>(of);
     return us * fitted::network_hop[i] * (tree ? fitted::tree_to_ring_hop[i] : 1);
@@ -104,7 +108,7 @@ double network_hop(const Communicator& c, Protocol p, bool tree) {
   const double own = p == Protocol::simple  ? c.factors.simple_network_hop
                      : p == Protocol::ll128 ? c.factors.ll128_network_hop
                                             : 1;
-  return c.factors.network_hop * (ll + c.network_latency.count()) + own * beyond;
+  return {c.factors.network_hop * (ll + c.network_latency.count()), own * beyond, ll};
 }
 
 }  // namespace
@@ -134,7 +138,13 @@ Limits limits(const Communicator& c, const Plan& plan, bool tree) {
   out.hop = us * c.factors.hop * (c.nvlink ? nvlink : std::max(fitted::pcie_hop[i], by_host));
   if (p == Protocol::ll) out.first_pass = 8.0 * plan.threads;
   out.own_copy = p == Protocol::simple ? 1e9 * fitted::own_copy : out.channel;
-  out.network_hop = network_hop(c, p, tree);
+  const NetworkHop between = network_hop(c, p, tree);
+  out.network_hop = between.network + between.protocol;
+  if (p == Protocol::simple) {
+    // However small a chunk, GPUs pass it on as inside a node.
+    const double least = std::max(0.0, out.hop - between.ll);
+    out.hop_of_chunk = std::max(0.0, between.protocol - least);
+  }
   out.start = us * (c.factors.launch * (fitted::launch[g] + fitted::start[i]) +
                     c.factors.channel * channel_start(c.environment) * (plan.channels - 1));
   return out;
@@ -243,7 +253,7 @@ double chain_latency(const Communicator& c, const Limits& l, const Plan& plan, c
   if (c.nodes == 1 || plan.channels < 2 || channels_alike(c)) return handshake;
   const double moved = cut.chunk / l.channel, between = c.nodes - 1, inside = c.ranks - 1 - between;
   const double message = plan.protocol == Protocol::ll ? 0 : std::max(moved, cut.chunk * plan.channels / l.nics);
-  return handshake + inside * (l.hop + (by_line ? 0 : moved)) + between * (l.network_hop + message);
+  return handshake + inside * (l.hop + (by_line ? 0 : moved)) + between * (network_hop(l, cut.chunk) + message);
 }
 
 Chunks tree_chunks(const Communicator& c, Bytes size, const Plan& plan) {
@@ -267,7 +277,8 @@ TreeChannel tree_channel(const Communicator& c) {
 double tree_rate(const Communicator& c, const Plan& plan) {
   const TreeChannel channel = tree_channel(c);
   // Half of NCCL's number, which counts both directions, is the algorithm's.
-  const bool as_seen = c.nodes == 2 && plan.protocol == Protocol::simple && generation(c) >= tuned::Generation::hopper;
+  const bool by_nics = generation(c) >= tuned::Generation::hopper || channel.booked <= channel.cap;
+  const bool as_seen = c.nodes == 2 && plan.protocol == Protocol::simple && by_nics;
   double most = 0.5 * (as_seen ? fitted::tree_efficiency_of_two : fitted::tree_efficiency) * c.tree.channels *
                 std::min(channel.booked, channel.cap);
   most *= link_factor(c, plan.protocol);
@@ -301,7 +312,7 @@ Load tree_load(const Communicator& c, const Limits& l, const Plan& plan, const C
 
 double tree_way_up_alone(const Communicator& c, const Limits& l, const Plan& plan, const Chunks& cut) {
   if (c.nodes == 1 || !nodes_alike(c)) return 0;
-  const double hop = l.network_hop + cut.chunk / l.channel + through_network(l, cut.chunk);
+  const double hop = network_hop(l, cut.chunk) + cut.chunk / l.channel + through_network(l, cut.chunk);
   const double links = tree_links(c, l, plan, cut).seconds, lines = tree_lines(c, l, plan, cut).seconds;
   // As much quicker as half of the links' load lets a channel be.
   const double share = std::clamp(2 * (1 - lines / links), 0.0, 1.0);

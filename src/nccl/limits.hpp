@@ -42,6 +42,7 @@ struct Limits {
   double nics = unlimited;        ///< of a node together
   double ll_network = unlimited;  ///< LL through a NIC, per channel, beyond the first pass
   double hop = 0, network_hop = 0;
+  double hop_of_chunk = 0;  ///< of `network_hop`, what is in proportion to a small chunk
   double start = 0;
   double first_pass = 0;   ///< bytes that a channel's threads move at once, whose time the hop has
   double first_round = 1;  ///< of the latency before a ring's loops run on, what is seen
@@ -56,6 +57,13 @@ inline double within_hop(const Limits& l, double chunk) {
 /// Seconds of a chunk under LL on its way through a NIC, beyond the first pass.
 inline double through_network(const Limits& l, double chunk) {
   return (chunk - fitted::ll_within_network_hop * std::min(chunk, l.first_pass)) / l.ll_network;
+}
+/// Of a hop between nodes, what is in proportion to a chunk of so many bytes, and the whole hop.
+inline double hop_of_chunk(const Limits& l, double chunk) {
+  return l.hop_of_chunk * std::min(1.0, chunk / fitted::whole_hop_chunk);
+}
+inline double network_hop(const Limits& l, double chunk) {
+  return l.network_hop - l.hop_of_chunk + hop_of_chunk(l, chunk);
 }
 /// `start` grows with the plan's channels.
 Limits limits(const Communicator&, const Plan&, bool tree);

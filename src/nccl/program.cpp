@@ -72,7 +72,7 @@ Result<Program> ring_program(const Question& q) {
     rates.nic = std::min(rates.nic, hops.all * each / gaps);
     rates.beyond -= (each / rates.nic - before) / slices;
   }
-  const double latency = (hops.all - hops.out) * l.hop + hops.out * l.network_hop;
+  const double latency = (hops.all - hops.out) * l.hop + hops.out * network_hop(l, longest);
   const double bytes = ring_load(l, hops.all, longest, q.plan).seconds;
   const double first = until_first_round(q.c, q.plan, l, latency, hops.all, bytes, gaps);
   return assembled(q, rates, std::move(pattern), l.start + first);
@@ -164,6 +164,8 @@ Result<Program> tree_program(const Question& q) {
   if (q.c.nodes > 1) {
     const double each = channels_of_a_nic(q.c, q.plan) * cut.chunk, lines = through_network(l, cut.chunk);
     rates.nic = most / q.c.nics;
+    // What Simple's hop has in proportion to a chunk is its way through NICs, too.
+    if (!by_line) rates.beyond -= std::min(cut.chunk / rates.nic, hop_of_chunk(l, cut.chunk));
     if (const double posts = each / message_gap(q.c, q.plan); posts < rates.nic) {
       // Messages wait for each other's posts. Of a single chunk of each channel that is a constant, as in the closed
       // form; of several the way of one is no longer for it, but for those of the first chunk, and of pieces that of
@@ -208,7 +210,7 @@ Result<Program> pat_program(const Question& q) {
   rates.nic = l.nics / q.c.nics;
   rates.network = q.c.factors.network_hop;
   rates.way = q.c.factors.network_hop * q.c.network_latency.count();
-  rates.beyond = l.network_hop - rates.way;
+  rates.beyond = network_hop(l, q.bytes() / q.plan.channels / q.c.ranks / pat_chunks(q)) - rates.way;
   return assembled(q, rates, std::move(pattern), l.start);
 }
 

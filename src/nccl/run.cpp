@@ -48,7 +48,8 @@ Run run_ring(const Communicator& c, CollectiveKind kind, Bytes size, const Plan&
   Limits within = l;
   if (nodes_alike(c)) within.nics = unlimited;
   const int slices = ring_slices(plan.protocol);
-  const double latency = (hops - out) * l.hop + out * l.network_hop;
+  const auto [most, full, rest] = loops_of(c, size, plan);
+  const double latency = (hops - out) * l.hop + out * network_hop(l, full > 0 ? most : rest);
   const auto loop_of = [&](double chunk) {
     const Load bytes = ring_load(l, hops, chunk, plan);
     const double gaps = message_gaps(c, plan, hops, chunk);
@@ -57,7 +58,6 @@ Run run_ring(const Communicator& c, CollectiveKind kind, Bytes size, const Plan&
     return Loop{longest({bytes, {gaps, "messages"}}), bytes.seconds, gaps,
                 latency - (hops - out) * within_hop(l, chunk) + links / slices + out * through_network(l, chunk)};
   };
-  const auto [most, full, rest] = loops_of(c, size, plan);
   const Loop large = loop_of(most), last = loop_of(rest);
   Load data{0, full > 0 ? large.data.name : last.data.name};
   double waits = 0;
@@ -89,7 +89,7 @@ Run run_tree(const Communicator& c, Bytes size, const Plan& plan) {
     // LL and LL128 go on line by line inside a node; a NIC's message is the whole chunk under either.
     const double stops = by_line ? 1 : 2 * way.inside;
     // Of what is shared the busiest GPU's own is in the data.
-    return 2 * (way.inside * l.hop + way.levels * l.network_hop) +
+    return 2 * (way.inside * l.hop + way.levels * network_hop(l, cut.chunk)) +
            std::max(stops * moved, 2 * way.inside * shared - each) +
            2 * way.levels * (moved + through_network(l, cut.chunk));
   };
@@ -113,7 +113,10 @@ Run run_pat(const Communicator& c, Bytes size, const Plan& plan) {
   const double bytes = static_cast<double>(size.value()) * (c.ranks - 1) / c.ranks;
   const double levels = std::ceil(std::log2(c.ranks));
   const Load data = longest({{2 * bytes / (plan.channels * l.channel), "channels"}, {bytes / l.nics, l.nics_name}});
-  return finished(l.start, levels * l.network_hop, data, std::min(slot(c.environment, plan.protocol), bytes), 1);
+  const double part = static_cast<double>(size.value()) / plan.channels / c.ranks;
+  const double chunk = std::min(slot(c.environment, plan.protocol), part);
+  return finished(l.start, levels * network_hop(l, chunk), data, std::min(slot(c.environment, plan.protocol), bytes),
+                  1);
 }
 
 Run run_point_to_point(const Communicator& c, CollectiveKind kind, Bytes size, const Plan& plan) {

@@ -38,6 +38,9 @@ inline constexpr std::array<double, 4> nvlink_simple_hop{5.0, 9.2, 4.6, 9.7};
 inline constexpr std::array<double, 3> pcie_hop{0.8, 2.5, 4.0};
 /// The same through two proxies and NICs, beyond the network's own latency.
 inline constexpr std::array<double, 3> network_hop{2.2, 9, 36};
+/// Bytes of a chunk from which Simple's is whole; what a smaller one takes beyond LL's, and beyond a hop inside a node,
+/// is in proportion to it. 64 KiB of 32 to 256; rests on AWS's p4de and p3dn, where NCCL takes Simple for every size.
+inline constexpr double whole_hop_chunk = 65536;
 /// Of trees' hops to rings': NCCL's tuning has 5.0 to 2.7 under LL, 8.5 to 4.0 under LL128, and one value under Simple;
 /// measured trees of Simple (ABCI, Polaris) have about twice a ring's there too. Those of LL128 are apart: 1.1 fits two
 /// systems of A100 (ABCI, a DGX cluster), 1.8 two others (Azure, AWS).
@@ -69,9 +72,10 @@ inline constexpr double p2p_nic_efficiency = 0.88;
 inline constexpr double pcie_efficiency = 0.8;
 /// Of NCCL's own cap on trees.
 inline constexpr double tree_efficiency = 0.65;
-/// The same of Simple between two nodes from Hopper on; rests on one system: Alps' GH200 add 64 MiB in 0.83 ms, 81 GB/s
-/// of 83. Not of Ampere: a step of TP 16 over two nodes of A100 (vTrain's 3.6B model) has 47 GB/s, as 0.65 says; of
-/// three nodes nothing is known.
+/// The same of Simple between two nodes, from Hopper on, and before where NICs hold NCCL's number and not its cap on a
+/// channel. Rests on two systems: Alps' GH200 add 64 MiB in 0.83 ms, 81 GB/s of 83, and p4de's A100 2 GiB in 51 ms, 42
+/// of 44. Not of A100 whose channels the cap holds: a step of TP 16 over two nodes (vTrain's 3.6B model) has 47 GB/s,
+/// as 0.65 says; of three nodes nothing is known.
 inline constexpr double tree_efficiency_of_two = 0.98;
 /// Payload of LL in a NIC's rate: half, less what flags cost.
 inline constexpr double ll_nic_payload = 0.45;
