@@ -23,18 +23,15 @@ constexpr int turns_of_nccl = 4;
 /// of tables: what one table says twice off is believed, what two rows say 5 % off is not. Of 0.005 to 0.1 the one
 /// whose error on tables left out is least, though not by much (docs/validation.md).
 constexpr double prior_of_a_table = 0.02;
-/// Of it, how much each factor is held: what a data sheet states for NICs twice, as one table that is off on them says
-/// little of others; what is of plug-in and proxy and of a
-/// host's bridges, which no source states, hardly.
-constexpr double held_tightly = 2, held_loosely = 0.3;
+/// Of it, how much a factor is held that no source states: of plug-in and proxy, of a host's bridges.
+constexpr double held_loosely = 0.3;
 /// Of an error's logarithm: up to here it counts in full, beyond it less and less, as a row that is twice off is of
 /// what this model does not know and should not draw the others along.
-constexpr double full_weight = 0.3;
+constexpr double full_weight = 0.2;
 /// By so much the fit has to be better without LL128 before it is believed that NCCL does not take it.
 constexpr double weight_of_ll128 = 0.01;
 
 double held(double NcclFactors::*factor) {
-  if (factor == &NcclFactors::network) return held_tightly;
   const std::initializer_list<double NcclFactors::*> unstated{
       &NcclFactors::simple_network_hop, &NcclFactors::ll128_network_hop, &NcclFactors::message_gap,
       &NcclFactors::ll_proxy,           &NcclFactors::host_bridge,       &NcclFactors::sockets};
