@@ -349,7 +349,7 @@ std::optional<int> compute_capability(std::string_view gpu_model) {
   return best->capability;
 }
 
-Result<Communicator> connect(const Fabric& fabric, const Group& group, const Environment& environment, double nics) {
+Result<Communicator> connect(const Fabric& fabric, const Group& group, const Environment& asked, double nics) {
   const std::optional<TopologySpec> faster = nics == 1 ? std::nullopt : std::optional(with_nics(fabric.spec(), nics));
   const TopologySpec& spec = faster ? *faster : fabric.spec();
   check(group.size() > 0, "a communicator has a rank");
@@ -359,6 +359,9 @@ Result<Communicator> connect(const Fabric& fabric, const Group& group, const Env
   if (!capability)
     return cannot(fmt::format("the compute capability of '{}' ({}) is not known", spec.gpu.model, spec.name),
                   "expected a gpu.model that begins with the name of a chip, such as H100 or RTX-4090");
+  const Result<Environment> with = fabric.nodes() > 1 ? with_defaults(asked, spec.plugin.environment) : asked;
+  if (!with) return with.errors();
+  const Environment& environment = *with;
   const System system = system_of(spec, *capability, environment);
   const auto nodes = by_node(fabric, group);
   Communicator out;

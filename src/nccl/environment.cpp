@@ -422,28 +422,56 @@ Environment with_files(Environment environment, const Files& files) {
   return environment;
 }
 
+namespace {
+
+bool is_given(const Environment& environment, std::string_view name) {
+  return std::any_of(environment.given.begin(), environment.given.end(),
+                     [&](const Setting& one) { return one.name == name; });
+}
+
+/// What variables say against each other.
+void check_together(const Environment& environment, Diagnostics& errors) {
+  const auto contradiction = [&](std::optional<int> least, std::optional<int> most, const char* expected) {
+    if (least && most && *least > *most)
+      errors.push_back({environment.given.back().where,
+                        fmt::format("at least {} channels but at most {}", *least, *most), expected});
+  };
+  contradiction(environment.min_channels, environment.max_channels,
+                "expected NCCL_MIN_NCHANNELS within NCCL_MAX_NCHANNELS");
+  contradiction(environment.min_blocks, environment.max_blocks, "expected NCCL_MIN_CTAS within NCCL_MAX_CTAS");
+}
+
+}  // namespace
+
+Result<Environment> with_defaults(Environment environment,
+                                  std::span<const std::pair<std::string, std::string>> defaults) {
+  Diagnostics errors;
+  for (const auto& [name, value] : defaults) {
+    const auto says_it = [&, &named = name](const std::pair<std::string_view, std::string_view>& pair) {
+      return pair.second == named && is_given(environment, pair.first);
+    };
+    if (is_given(environment, name) || std::any_of(renamed.begin(), renamed.end(), says_it)) continue;
+    const Setting one{name, value, {}};
+    environment.given.push_back(one);
+    read_one(one, environment, errors);
+  }
+  check_together(environment, errors);
+  if (!errors.empty()) return errors;
+  return environment;
+}
+
 Result<Environment> read_environment(std::span<const Setting> settings) {
   Environment out;
   Diagnostics errors;
   for (const Setting& setting : settings) {
-    const auto same = [&](const Setting& other) { return other.name == setting.name; };
-    if (std::any_of(out.given.begin(), out.given.end(), same))
+    if (is_given(out, setting.name))
       errors.push_back({setting.where, fmt::format("{} is given twice", setting.name), "remove one"});
     out.given.push_back(setting);
     read_one(setting, out, errors);
   }
-  const auto given = [&](const char* name) {
-    return std::any_of(out.given.begin(), out.given.end(), [&](const Setting& one) { return one.name == name; });
-  };
   for (const auto& [older, newer] : renamed)
-    if (given(older) && given(newer)) out.without_effect.emplace_back(older);
-  const auto contradiction = [&](std::optional<int> least, std::optional<int> most, const char* expected) {
-    if (least && most && *least > *most)
-      errors.push_back(
-          {out.given.back().where, fmt::format("at least {} channels but at most {}", *least, *most), expected});
-  };
-  contradiction(out.min_channels, out.max_channels, "expected NCCL_MIN_NCHANNELS within NCCL_MAX_NCHANNELS");
-  contradiction(out.min_blocks, out.max_blocks, "expected NCCL_MIN_CTAS within NCCL_MAX_CTAS");
+    if (is_given(out, older) && is_given(out, newer)) out.without_effect.emplace_back(older);
+  check_together(out, errors);
   if (!errors.empty()) return errors;
   return out;
 }

@@ -124,6 +124,7 @@ Json spec_json(const TopologySpec& spec) {
     out["network_plugin"] = {{"latency_s", spec.plugin.latency.count()}, {"gpudirect", spec.plugin.gpudirect}};
   if (spec.plugin.sockets) out["network_plugin"]["sockets"] = true;
   if (spec.plugin.collnet) out["network_plugin"]["collnet"] = true;
+  for (const auto& [name, value] : spec.plugin.environment) out["network_plugin"]["environment"][name] = value;
   return out;
 }
 
@@ -298,6 +299,12 @@ Table csv(const TopologyReport& report) { return csv_values(document_json(report
 
 namespace {
 
+/// Otherwise than most, beside the variables that it sets.
+bool says_of_nics(NetworkPlugin plugin) {
+  plugin.environment.clear();
+  return plugin != NetworkPlugin();
+}
+
 /// Where the numbers come from, each beside what it is for, then the documents themselves.
 void add_sources(Page& out, const TopologySpec& spec) {
   const auto add = [&out](std::string_view what, const std::string& source) {
@@ -309,10 +316,15 @@ void add_sources(Page& out, const TopologySpec& spec) {
   add("network", spec.network_source);
   if (spec.plugin.sockets)
     add("NCCL's network", "sockets, whose rate and latency are the network's above");
-  else if (spec.plugin != NetworkPlugin())
+  else if (says_of_nics(spec.plugin))
     add("NCCL's network plugin",
         fmt::format("{}{}a message takes {}", spec.plugin.gpudirect ? "" : "no GPUDirect RDMA, ",
                     spec.plugin.collnet ? "CollNet (switches add up), " : "", format_seconds(spec.plugin.latency)));
+  if (!spec.plugin.environment.empty()) {
+    std::string set;
+    for (const auto& [name, value] : spec.plugin.environment) set += fmt::format(" {}={}", name, value);
+    add("set for NCCL in jobs of several nodes, where they do not set it", set.substr(1));
+  }
   for (const std::string& source : spec.sources) add("source", source);
 }
 

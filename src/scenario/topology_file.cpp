@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 
+#include "collcast/nccl/environment.hpp"
 #include "scenario/files.hpp"
 
 namespace collcast::input {
@@ -189,6 +190,21 @@ LeafSpineNetwork read_leaf_spine(Reader& reader, Object& o, const NetworkLink& l
   return network;
 }
 
+/// NCCL's variables by name, none of them twice, with values that NCCL takes.
+void read_variables(Reader& reader, const Node& node, NetworkPlugin& plugin) {
+  std::vector<nccl::Setting> settings;
+  if (node.kind != Node::Kind::map)
+    return mismatch(reader, node, "network.plugin.environment", "a map of variables and their values");
+  for (const Entry& entry : node.entries) {
+    if (entry.value.kind == Node::Kind::scalar)
+      settings.push_back({entry.key, entry.value.text, entry.value.at.location()});
+    else
+      mismatch(reader, entry.value, "network.plugin.environment." + entry.key, "its value");
+  }
+  if (const Result<nccl::Environment> all = nccl::read_environment(settings); !all) return reader.error(all.errors());
+  for (const nccl::Setting& one : settings) plugin.environment.emplace_back(one.name, one.value);
+}
+
 /// Sockets have no plugin that could reduce, and a grid no switches.
 void read_plugin(Reader& reader, Object& network, bool has_switches, NetworkPlugin& plugin) {
   if (const Node* node = network.optional_map("plugin")) {
@@ -197,6 +213,7 @@ void read_plugin(Reader& reader, Object& network, bool has_switches, NetworkPlug
     o.optional("gpudirect", plugin.gpudirect, AsTruth{});
     o.optional("sockets", plugin.sockets, AsTruth{});
     o.optional("collnet", plugin.collnet, AsTruth{});
+    if (const Node* environment = o.optional_map("environment")) read_variables(reader, *environment, plugin);
     if (plugin.collnet && plugin.sockets) o.refuse("collnet", "sockets add nothing up", "sockets");
     if (plugin.collnet && !has_switches) o.refuse("collnet", "the network has no switches that add up");
     o.finish();

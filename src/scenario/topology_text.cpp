@@ -60,6 +60,14 @@ std::string quoted(const std::string& text) {
   return out + '"';
 }
 
+/// ", environment: {NCCL_PROTO: "Simple"}", or nothing.
+std::string variables_text(const NetworkPlugin& plugin) {
+  std::string out;
+  for (const auto& [name, value] : plugin.environment)
+    out += fmt::format("{}{}: {}", out.empty() ? "" : ", ", name, quoted(value));
+  return out.empty() ? out : ", environment: {" + out + "}";
+}
+
 void write_list(std::string& out, const char* key, const std::vector<std::string>& items) {
   if (items.empty()) return;
   out += fmt::format("{}:\n", key);
@@ -148,9 +156,9 @@ std::string topology_text(const TopologySpec& spec, const std::vector<std::strin
   if (!std::holds_alternative<std::monostate>(spec.network))
     out += fmt::format("  source: {}\n", quoted(spec.network_source));
   if (spec.plugin != NetworkPlugin())
-    out += fmt::format("  plugin: {{latency: {}, gpudirect: {}{}{}}}\n", text_of(spec.plugin.latency),
+    out += fmt::format("  plugin: {{latency: {}, gpudirect: {}{}{}{}}}\n", text_of(spec.plugin.latency),
                        spec.plugin.gpudirect, spec.plugin.sockets ? ", sockets: true" : "",
-                       spec.plugin.collnet ? ", collnet: true" : "");
+                       spec.plugin.collnet ? ", collnet: true" : "", variables_text(spec.plugin));
   return out;
 }
 

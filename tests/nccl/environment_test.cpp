@@ -101,6 +101,31 @@ TEST_CASE("sockets in place of the described NICs are warned of, with what to do
   CHECK(test::environment({{"NCCL_NET", "IB"}}).without_effect == std::vector<std::string>{"NCCL_NET"});
 }
 
+TEST_CASE("what a machine sets holds where nobody else does, in jobs of several nodes") {
+  using Variables = std::vector<std::pair<std::string, std::string>>;
+  const Variables sets{{"NCCL_PROTO", "Simple"}, {"NCCL_MAX_NCHANNELS", "8"}};
+  const auto with = [&](const Variables& given) { return *nccl::with_defaults(test::environment(given), sets); };
+  CHECK(text_of(with({})) == "NCCL_PROTO=Simple NCCL_MAX_NCHANNELS=8");
+  CHECK_FALSE(with({}).allows(CollectiveKind::all_reduce, Protocol::ll));
+  CHECK(text_of(with({{"NCCL_PROTO", "LL"}})) == "NCCL_PROTO=LL NCCL_MAX_NCHANNELS=8");
+  CHECK(with({{"NCCL_PROTO", "LL"}}).allows(CollectiveKind::all_reduce, Protocol::ll));
+  CHECK(with({{"NCCL_MAX_NRINGS", "4"}}).max_channels == 4);  // its older name
+  // What was given and what the machine sets may not go together.
+  const Result<nccl::Environment> both = nccl::with_defaults(test::environment({{"NCCL_MIN_NCHANNELS", "16"}}), sets);
+  REQUIRE_FALSE(both.ok());
+  CHECK(both.errors().front().message == "at least 16 channels but at most 8");
+  // AWS's plugin on p4d: NCCL takes Simple for every size, of groups inside a node too, unless the job is on one.
+  const auto taken = [](int nodes, int ranks, const Variables& given) {
+    const Fabric fabric = test::built("aws-p4d", nodes);
+    const auto c = nccl::connect(fabric, Group::strided(Rank(0), 1, ranks), test::environment(given));
+    return nccl::plan(*c, CollectiveKind::all_reduce, Bytes(1024))->protocol;
+  };
+  CHECK(taken(2, 16, {}) == Protocol::simple);
+  CHECK(taken(2, 8, {}) == Protocol::simple);
+  CHECK(taken(1, 8, {}) == Protocol::ll);
+  CHECK(taken(2, 16, {{"NCCL_PROTO", "LL,LL128,Simple"}}) == Protocol::ll);
+}
+
 TEST_CASE("limits in blocks are of all channels, those in channels not of NVLS") {
   const auto channels = [](const std::vector<std::pair<std::string, std::string>>& variables, const char* machine,
                            int nodes = 1) {

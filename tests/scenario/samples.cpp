@@ -41,7 +41,7 @@ network:
   spines: 2
   oversubscription: 2
   spine_latency: 1us
-  plugin: {latency: 75us, gpudirect: false, sockets: true, collnet: false}
+  plugin: {latency: 75us, gpudirect: false, sockets: true, collnet: false, environment: {NCCL_PROTO: Simple}}
   source: s
 )";
 

@@ -399,7 +399,7 @@ TEST_CASE("what NCCL's network plugin says is read, written again, and refused w
       parse_topology(machine + star + "  plugin: {latency: 75us, gpudirect: false}\n", "m.yaml");
   INFO(to_text(spec.errors()));
   REQUIRE(spec.ok());
-  CHECK(spec->plugin == NetworkPlugin{Seconds(75e-6), false});
+  CHECK(spec->plugin == NetworkPlugin{.latency = Seconds(75e-6), .gpudirect = false});
   const Result<TopologySpec> again = parse_topology(topology_text(*spec), "again.yaml");
   REQUIRE(again.ok());
   CHECK(again->plugin == spec->plugin);
@@ -408,9 +408,30 @@ TEST_CASE("what NCCL's network plugin says is read, written again, and refused w
         "m.yaml:9:21: error: network.plugin.latency is 'fast'\n"
         "    hint: expected a time of 0 or more with its unit, such as 500ns, 1.5us or 2ms, up to 1000000s\n"
         "m.yaml:9:38: error: network.plugin.gpudirect is 'maybe'\n    hint: expected true or false\n"
-        "m.yaml:9:45: error: unknown key 'rdma' in network.plugin\n    hint: expected one of: sockets, collnet\n");
+        "m.yaml:9:45: error: unknown key 'rdma' in network.plugin\n    hint: expected one of: sockets, collnet, "
+        "environment\n");
   CHECK(machine_errors(machine + "  kind: none\n  plugin: {latency: 1us}\n") ==
         "m.yaml:6:3: error: 'network.plugin' has no meaning here: the network is 'none'\n    hint: remove it\n");
+}
+
+TEST_CASE("variables that a machine sets for NCCL are read and written again, each wrong one at its place") {
+  const std::string machine =
+      "schema: collcast.topology.v1\nname: m\nnode: {devices: {gpu: {kind: gpu, count: 1}}}\nnetwork:\n  attach: gpu\n"
+      "  link: {bandwidth: 1GB/s, latency: 1us}\n  source: s\n  kind: star\n  plugin: {environment: ";
+  const Result<TopologySpec> spec =
+      parse_topology(machine + "{NCCL_PROTO: \"Simple,LL128\", NCCL_CROSS_NIC: 0}}\n", "m.yaml");
+  INFO(to_text(spec.errors()));
+  REQUIRE(spec.ok());
+  CHECK(spec->plugin.environment ==
+        std::vector<std::pair<std::string, std::string>>{{"NCCL_PROTO", "Simple,LL128"}, {"NCCL_CROSS_NIC", "0"}});
+  CHECK(parse_topology(topology_text(*spec), "again.yaml")->plugin == spec->plugin);
+  CHECK(machine_errors(machine + "{NCCL_PROTO: fast, NCCL_PROTOS: LL, NCCL_ALGO: [Ring]}}\n") ==
+        "m.yaml:9:67: error: network.plugin.environment.NCCL_ALGO is a list\n    hint: expected its value\n"
+        "m.yaml:9:39: error: NCCL_PROTO=fast: unknown name 'fast'\n    hint: expected one of: ll, ll128, simple\n"
+        "m.yaml:9:58: error: unknown variable 'NCCL_PROTOS'\n    hint: did you mean 'NCCL_PROTO'?\n");
+  CHECK(machine_errors(machine + "NCCL_PROTO=LL}\n") ==
+        "m.yaml:9:26: error: network.plugin.environment is 'NCCL_PROTO=LL'\n"
+        "    hint: expected a map of variables and their values\n");
 }
 
 TEST_CASE("a reduction in the network is read and written again; sockets and grids have none") {
@@ -427,7 +448,7 @@ TEST_CASE("a reduction in the network is read and written again; sockets and gri
   CHECK(
       machine_errors(machine + "  kind: star\n  plugin: {colnet: true}\n") ==
       "m.yaml:9:12: error: unknown key 'colnet' in network.plugin\n    hint: did you mean 'collnet'? expected one of: "
-      "latency, gpudirect, sockets, collnet\n");
+      "latency, gpudirect, sockets, collnet, environment\n");
   CHECK(machine_errors(machine + "  kind: star\n  plugin: {sockets: true, collnet: true}\n") ==
         "m.yaml:9:27: error: 'network.plugin.collnet' has no meaning here: sockets add nothing up\n    hint: remove "
         "it\n");

@@ -68,7 +68,7 @@ struct Communicator {
   PairRates pair_rates{};           ///< over NVLink, which not all pairs may have; without NVLink 0
   Bandwidth pcie_rate{};            ///< of one GPU's way to PCIe, by the data sheet; 0: it has none
   NcclFactors factors{};            ///< of a calibration
-  Environment environment{};
+  Environment environment{};        ///< with what the machine sets, where the job has several nodes
 };
 
 /// Fails where the group is not on NVIDIA GPUs, their compute capability is unknown, or nothing joins them. With NICs

@@ -103,6 +103,9 @@ std::vector<std::string> unused(const Environment&, const TopologySpec&);
 /// With the files, which text_of() names too.
 Environment with_files(Environment, const Files&);
 
+/// With what a machine sets (NetworkPlugin::environment) of the variables that were not given, or what is wrong then.
+Result<Environment> with_defaults(Environment, std::span<const std::pair<std::string, std::string>>);
+
 /// The variables, or everything that is wrong with them.
 Result<Environment> read_environment(std::span<const Setting>);
 

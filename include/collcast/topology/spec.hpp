@@ -129,6 +129,9 @@ struct NetworkPlugin {
   bool gpudirect = true;  ///< RDMA between NICs and the memory of GPUs near enough; else all data pass the host
   bool sockets = false;   ///< none: NCCL's own sockets, whose rate and latency the network's links have
   bool collnet = false;   ///< it has CollNet: switches add up what NICs send (SHARP, by the nccl-rdma-sharp plugin)
+  /// NCCL's variables and their values, as the plugin, or who provides the machine, sets them in jobs of several nodes
+  /// that do not set them: AWS's plugin NCCL_PROTO=simple on p4d.
+  std::vector<std::pair<std::string, std::string>> environment{};
   bool operator==(const NetworkPlugin&) const = default;
 };
 
