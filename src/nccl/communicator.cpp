@@ -15,6 +15,7 @@
 #include "nccl/collnet_search.hpp"
 #include "nccl/nearest_nics.hpp"
 #include "nccl/pair_rates.hpp"
+#include "nccl/peer_level.hpp"
 #include "nccl/search.hpp"
 #include "nccl/search_speeds.hpp"
 #include "nccl/terms.hpp"
@@ -166,16 +167,18 @@ int running_channels(const Communicator& c) {
 /// since 2.29: pairs among 10 and 40 H100, one and four on a node with 4 and 16 channels, reach the rate of two
 /// channels to a peer, those among 80 of one (public sendrecv runs).
 int p2p_channels(const Communicator& c) {
-  constexpr int most = 32, first_with_all = 22900;
-  const int version = c.environment.version;
-  if (c.compute_capability >= 90 && (version == 0 || version >= first_with_all)) return most;
-  return std::min(most, static_cast<int>(std::bit_ceil(static_cast<unsigned>(c.channels))));
+  constexpr int usual = 32, first_with_all = 22900;
+  const Environment& e = c.environment;
+  const bool all = c.compute_capability >= 90 && (e.version == 0 || e.version >= first_with_all);
+  const int wanted = std::min(all ? usual : std::min(usual, c.channels), e.max_p2p_channels.value_or(usual));
+  return static_cast<int>(std::bit_ceil(static_cast<unsigned>(std::max(wanted, e.min_p2p_channels.value_or(1)))));
 }
 
-/// 2 per NVLink to the peer, else 2; across nodes fewer while all peers together have too many.
+/// 2 per NVLink to the peer, else 2; across nodes fewer while all peers together have too many, or what
+/// NCCL_NCHANNELS_PER_NET_PEER says where peers on the node have as many.
 int p2p_channels_per_peer(const Communicator& c, const System& system, const std::vector<int>& gpus) {
-  int per_peer = 2;
-  if (c.nodes == 1 && c.nvlink) {
+  const auto to_peer_on_node = [&] {
+    if (!c.nvlink) return 2;
     const double link = c.compute_capability >= 100 ? 40.1 : c.compute_capability >= 90 ? 20.6 : 20;
     double speed = system.nvlink_speed;
     if (!system.nvswitch) {
@@ -185,12 +188,22 @@ int p2p_channels_per_peer(const Communicator& c, const System& system, const std
           if (a != b && straight > 0) speed = std::min(speed, straight);
         }
     }
-    per_peer = std::max(1, static_cast<int>(std::lround(2 * speed / link)));
-  }
+    return std::max(1, static_cast<int>(std::lround(2 * speed / link)));
+  };
+  const std::optional<int> stated = c.environment.net_peer_channels;
+  int per_peer = c.nodes == 1 ? to_peer_on_node() : stated.value_or(2);
+  if (c.nodes > 1 && stated && c.most_on_a_node > 1) per_peer = std::min(per_peer, to_peer_on_node());
   per_peer = static_cast<int>(std::bit_floor(static_cast<unsigned>(per_peer)));
-  if (c.nodes > 1)
+  if (c.nodes > 1 && !stated)
     while (per_peer > 1 && per_peer * c.ranks > 4 * c.p2p_channels) per_peer /= 2;
   return std::min(per_peer, c.p2p_channels);
+}
+
+/// Some pair on a node reaches each other's memory still, or none ever did.
+bool keeps_access(const System& system, const std::vector<std::vector<int>>& nodes, PathType level) {
+  return std::ranges::any_of(nodes, [&](const std::vector<int>& gpus) {
+    return gpus.size() > 1 && peer_access(system, gpus, level) != PeerAccess::none;
+  });
 }
 
 /// Within what blocks a call may have [src/transport/nvls.cc]; limits on the channels of rings and trees do not count.
@@ -376,6 +389,8 @@ Result<Communicator> connect(const Fabric& fabric, const Group& group, const Env
   std::vector<std::vector<int>> unlike;
   for (const auto& [node, gpus] : nodes)
     if (std::find(unlike.begin(), unlike.end(), gpus) == unlike.end()) unlike.push_back(gpus);
+  if (environment.peer_level && out.most_on_a_node > 1)
+    out.environment.peer_access = environment.peer_access && keeps_access(system, unlike, *environment.peer_level);
   std::optional<Found> all;
   out.without_collnet = why_no_collnet(spec.plugin, environment, out.nodes);
   for (const std::vector<int>& gpus : unlike) {
