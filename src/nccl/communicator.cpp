@@ -214,27 +214,48 @@ int nvls_channels(const Communicator& c) {
   return std::max(e.min_blocks.value_or(1), std::min(e.max_blocks.value_or(most_running_channels), wanted));
 }
 
-/// What keeps a stated graph from being the channels of these GPUs.
+/// Everything that keeps a stated graph from being the channels of these GPUs, each where it is.
 Diagnostics unfit(const StatedGraph& stated, const std::string& file, const std::vector<int>& gpus, int nodes) {
-  const auto refused = [&](std::string message, std::string hint) {
-    return Diagnostics{{stated.where, fmt::format("graph {} of {}: {}", stated.id, file, message), std::move(hint)}};
+  Diagnostics out;
+  const auto refuse = [&](const Location& where, const std::string& message, std::string hint) {
+    out.push_back({where, fmt::format("graph {} of {}: {}", stated.id, file, message), std::move(hint)});
   };
   if (nodes > 1 && stated.nics == 0)
-    return refused(fmt::format("its channels have no NIC, and the group is on {} nodes", nodes),
-                   "expected a graph of a group on several nodes (<net> at both ends of a channel)");
+    refuse(stated.where, fmt::format("its channels have no NIC, and the group is on {} nodes", nodes),
+           "expected a graph of a group on several nodes (<net> at both ends of a channel)");
   if (nodes == 1 && stated.nics > 0)
-    return refused("its channels leave the node, and the group is on one",
-                   "expected a graph of one node, without <net>");
-  for (const std::vector<int>& channel : stated.graph.order) {
-    for (const int gpu : channel)
-      if (!std::binary_search(gpus.begin(), gpus.end(), gpu))
-        return refused(fmt::format("GPU {} of a channel is not in the group", gpu),
-                       fmt::format("the group has GPUs {}", fmt::join(gpus, ", ")));
+    refuse(stated.where, "its channels leave the node, and the group is on one",
+           "expected a graph of one node, without <net>");
+  for (std::size_t c = 0; c < stated.graph.order.size(); ++c) {
+    const std::vector<int>& channel = stated.graph.order[c];
+    const StatedGraph::Place* place = c < stated.places.size() ? &stated.places[c] : nullptr;
+    for (std::size_t i = 0; i < channel.size(); ++i)
+      if (!std::binary_search(gpus.begin(), gpus.end(), channel[i]))
+        refuse(place ? place->gpus.at(i) : stated.where,
+               fmt::format("GPU {} of a channel is not in the group", channel[i]),
+               fmt::format("the group has GPUs {}", fmt::join(gpus, ", ")));
     if (stated.graph.pattern != 5 && channel.size() != gpus.size())
-      return refused(fmt::format("a channel has {} GPUs, the group {} on a node", channel.size(), gpus.size()),
-                     "expected every GPU of the group once in each channel");
+      refuse(place ? place->channel : stated.where,
+             fmt::format("a channel has {} GPUs, the group {} on a node", channel.size(), gpus.size()),
+             "expected every GPU of the group once in each channel");
   }
-  return {};
+  return out;
+}
+
+/// Of all graphs of a file on all nodes, once where nodes are alike in it.
+Diagnostics unfit(const GraphFile& file, bool has_collnet, const std::vector<std::vector<int>>& unlike, int nodes) {
+  Diagnostics out;
+  for (const StatedGraph& stated : file.graphs) {
+    if (stated.is_collnet() && !has_collnet) continue;
+    for (const std::vector<int>& gpus : unlike)
+      for (Diagnostic& one : unfit(stated, file.name, gpus, nodes)) {
+        const bool said = std::ranges::any_of(out, [&](const Diagnostic& other) {
+          return other.message == one.message && to_text(other.where) == to_text(one.where);
+        });
+        if (!said) out.push_back(std::move(one));
+      }
+  }
+  return out;
 }
 
 /// Rings and trees run on the same channels, the fewer of both [src/init.cc].
@@ -256,13 +277,10 @@ void find_ways(Graph& graph, const System& system, const std::vector<int>& gpus)
 /// Puts a file's graphs in the place of the search's; trees that it does not state are searched for beside its rings.
 Diagnostics state(Found& found, std::optional<Collnet>& collnet, const GraphFile& file, const System& system,
                   const std::vector<std::vector<int>>& unlike, int nodes) {
-  Diagnostics errors;
+  if (Diagnostics errors = unfit(file, collnet.has_value(), unlike, nodes); !errors.empty()) return errors;
   bool states_ring = false, states_tree = false;
   for (const StatedGraph& stated : file.graphs) {
     if (stated.is_collnet() && !collnet) continue;
-    for (const std::vector<int>& gpus : unlike)
-      if (errors.empty()) errors = unfit(stated, file.name, gpus, nodes);
-    if (!errors.empty()) return errors;
     if (stated.id == 1) {
       found.tree = stated.graph;
       states_tree = true;
@@ -280,7 +298,7 @@ Diagnostics state(Found& found, std::optional<Collnet>& collnet, const GraphFile
     if (const auto beside = trees(system, unlike.front(), nodes, found.ring.channels)) found.tree = *beside;
   for (Graph* graph : {&found.ring, &found.tree}) find_ways(*graph, system, unlike.front());
   align(found.ring, found.tree);
-  return errors;
+  return {};
 }
 
 TopologySpec with_nics(TopologySpec spec, double factor) {
