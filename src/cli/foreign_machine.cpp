@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
 #include <sstream>
 
@@ -106,6 +107,40 @@ std::optional<TopologySpec> like_machine(const ImportArgs& args, const std::opti
   return std::nullopt;
 }
 
+/// What --format and the option beside it say: a format of the file, by its place in a list, and one of a report.
+struct Formats {
+  std::optional<std::size_t> of_file;
+  std::optional<Format> of_report;
+};
+Formats parse_formats(const std::string& format, const char* other, const std::string& of_file,
+                      const std::vector<std::string>& of_files, Diagnostics& errors) {
+  constexpr std::array reports{Format::table, Format::json, Format::csv, Format::markdown};
+  std::vector<std::string> words = of_files;
+  words.insert(words.end(), {"table", "json", "csv", "markdown"});
+  Formats out;
+  if (!of_file.empty()) out.of_file = parse_word("--format", of_file, of_files, errors);
+  const auto word = format.empty() ? std::nullopt : parse_word("--format", format, words, errors);
+  if (!word) return out;
+  if (*word >= of_files.size())
+    out.of_report = reports.at(*word - of_files.size());
+  else if (out.of_file && out.of_file != word)
+    errors.push_back({command_line, fmt::format("--format {} and {} {} are of one file", format, other, of_file),
+                      "expected one of them, or --format table, json, csv or markdown of a report"});
+  else
+    out.of_file = word;
+  return out;
+}
+
+/// The file where it is asked for, else in the place of a report.
+Exit deliver_beside_report(const Session& session, const std::string& text, const std::string& output,
+                           const Fabric& fabric, std::optional<Format> report) {
+  if (!report && output.empty()) return deliver(session, text);
+  if (!report) return deliver(session, std::string_view(), {{output, text}});
+  std::vector<OutputFile> files;
+  if (!output.empty()) files.push_back({output, text});
+  return deliver(session, describe(fabric), *report, {}, std::move(files));
+}
+
 }  // namespace
 
 void add_import_options(CLI::App& app, ImportArgs& args) {
@@ -117,15 +152,29 @@ void add_import_options(CLI::App& app, ImportArgs& args) {
   };
   option("--like", args.like, "NAME|FILE",
          "the machine that says what FILE does not: GPU figures, latencies, the network, NVLinks of a VM's file");
-  option("--format,--from", args.format, "WORD", "nccl-xml, nvidia-smi or auto (default: by content)");
+  option("--from", args.from, "WORD", "what FILE is: nccl-xml, nvidia-smi or auto (default: by content)");
+  option("--format", args.format, "WORD",
+         "the same, or table, json, csv or markdown: what was imported, as 'topology show' has it, in the place of its "
+         "file, which goes to --output alone");
   option("--nic-rate", args.nic_rate, "RATE", "line rate of a NIC, such as 100Gb/s, whatever the two say");
   option("--name", args.name, "NAME", "of the machine (default: by the file's)");
   option("--output", args.output, "FILE", "write the machine's file to FILE, complete or not at all");
 }
 
+void add_export_formats(CLI::App& app, ExportArgs& args) {
+  const auto option = [&](const char* name, std::string& value, const char* text) {
+    app.add_option(name, value, text)->type_name("FORMAT");
+  };
+  option("--to", args.to,
+         "dot: Graphviz, all nodes (default); nccl-xml: a node, for NCCL_TOPO_FILE (default for FILE.xml)");
+  option("--format", args.format,
+         "the same, or table, json, csv or markdown: what is exported, as 'topology show' has it, in the place of the "
+         "graph, which goes to --output alone");
+}
+
 Exit run_import(const ImportArgs& args, const Session& session) {
   Diagnostics errors = check_overwriting({args.file, args.like}, {args.output});
-  const auto word = parse_word("--format", args.format, {"auto", "nccl-xml", "nvidia-smi"}, errors);
+  const Formats formats = parse_formats(args.format, "--from", args.from, {"auto", "nccl-xml", "nvidia-smi"}, errors);
   const std::string name = name_of(args, errors);
   const Parsed<Bandwidth> nic_rate =
       args.nic_rate.empty() ? Parsed<Bandwidth>{true, {}, {}} : parse_bandwidth(args.nic_rate);
@@ -134,7 +183,7 @@ Exit run_import(const ImportArgs& args, const Session& session) {
                       "expected " + nic_rate.expected});
   if (!errors.empty()) return refuse(session, errors);
   std::optional<MachineFormat> format;
-  if (*word > 0) format = *word == 1 ? MachineFormat::nccl_xml : MachineFormat::nvidia_smi;
+  if (formats.of_file > 0) format = *formats.of_file == 1 ? MachineFormat::nccl_xml : MachineFormat::nvidia_smi;
   Result<ForeignNode> read = read_foreign(args, format);
   append(errors, read.errors());
   std::optional<ForeignNode> node;
@@ -146,22 +195,21 @@ Exit run_import(const ImportArgs& args, const Session& session) {
   const Result<Fabric> fabric = Fabric::build(imported->spec);
   if (!fabric) return refuse(session, fabric.errors());
   warn(session, imported->warnings);
-  const std::string text = topology_text(imported->spec, imported->remarks);
-  if (args.output.empty()) return deliver(session, text);
-  return deliver(session, std::string_view(), {{args.output, text}});
+  return deliver_beside_report(session, topology_text(imported->spec, imported->remarks), args.output, *fabric,
+                               formats.of_report);
 }
 
 Exit run_export(const ExportArgs& args, const Session& session) {
   Diagnostics errors;
-  const std::string by_suffix = lower_suffix(args.output) == ".xml" ? "nccl-xml" : "dot";
-  const auto word = parse_word("--format", args.format.empty() ? by_suffix : args.format, {"dot", "nccl-xml"}, errors);
+  const Formats formats = parse_formats(args.format, "--to", args.to, {"dot", "nccl-xml"}, errors);
+  const std::size_t word = formats.of_file.value_or(lower_suffix(args.output) == ".xml" ? 1 : 0);
   const auto machine = load_machine(args.machine, 0, session, errors);
   append(errors, check_overwriting({args.machine.topology}, {args.output}));
   if (word == 1 && !args.machine.nodes.empty())
     errors.push_back({command_line, "--nodes has no meaning: NCCL's topology is of one node", "remove it"});
   if (!errors.empty()) return refuse(session, errors);
   std::ostringstream text;
-  if (*word == 0) {
+  if (word == 0) {
     machine->fabric.write_dot(text);
   } else {
     const Result<exchange::WrittenTopology> xml = exchange::nccl_topology_xml(machine->fabric.spec());
@@ -169,8 +217,7 @@ Exit run_export(const ExportArgs& args, const Session& session) {
     warn(session, xml->warnings);
     text << xml->text;
   }
-  if (args.output.empty()) return deliver(session, text.str());
-  return deliver(session, std::string_view(), {{args.output, text.str()}});
+  return deliver_beside_report(session, text.str(), args.output, machine->fabric, formats.of_report);
 }
 
 }  // namespace collcast::cli

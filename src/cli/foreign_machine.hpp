@@ -8,15 +8,16 @@
 namespace collcast::cli {
 
 struct ImportArgs {
-  std::string file, format = "auto", like, name, nic_rate, output;
+  std::string file, format, from, like, name, nic_rate, output;  ///< format: FILE's, as from, or that of a report
 };
 void add_import_options(CLI::App&, ImportArgs&);
 Exit run_import(const ImportArgs&, const Session&);
 
 struct ExportArgs {
   MachineOptions machine;
-  std::string format, output;  ///< no format: by the suffix of the output, else dot
+  std::string format, to, output;  ///< format: as to, or that of a report; neither: by the output's suffix, else dot
 };
+void add_export_formats(CLI::App&, ExportArgs&);
 Exit run_export(const ExportArgs&, const Session&);
 
 }  // namespace collcast::cli

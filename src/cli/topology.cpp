@@ -257,15 +257,13 @@ Command add_topology(CLI::App& parent) {
       "  nvidia-smi topo -m | collcast topology import - --like dgx-a100 --nic-rate 100Gb/s --output my-machine.yaml");
   CLI::App* out = app.add_subcommand("export", "a machine for other programs: its whole graph, or a node for NCCL");
   add_target(*out, args->exported.machine, "NAME");
-  out->add_option("--format,--to", args->exported.format,
-                  "dot: Graphviz, all nodes (default); nccl-xml: a node, for NCCL_TOPO_FILE (default for FILE.xml)")
-      ->type_name("FORMAT");
+  add_export_formats(*out, args->exported);
   out->add_option("--output", args->exported.output,
                   "write the result to FILE, complete or not at all ('-': standard output)")
       ->type_name("FILE");
   out->footer(
       "Examples:\n  collcast topology export dgx-h100 --nodes 2 --output dgx-h100.dot\n"
-      "  collcast topology export dgx-h100 --format nccl-xml --output topo.xml");
+      "  collcast topology export dgx-h100 --to nccl-xml --output topo.xml");
   app.footer("Example:\n  collcast topology show dgx-h100");
   return [=](const Session& session) {
     args->machine.outputs = {args->output.file};

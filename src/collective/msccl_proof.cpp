@@ -6,6 +6,7 @@
 // legal interleaving moves the same values, and one run proves them all.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <deque>
 #include <map>
 #include <memory>
@@ -52,7 +53,7 @@ class Run {
     std::vector<std::vector<int>> done;
     for (const Gpu& gpu : algorithm_.gpus) done.emplace_back(gpu.blocks.size());
     std::vector<StepRef> order;
-    for (bool moved = true; moved && errors_.size() < most_errors;) {
+    for (bool moved = true; moved && errors_.size() + races_.size() < most_errors;) {
       moved = false;
       for (int g = 0; g < ranks(); ++g)
         for (int b = 0; b < static_cast<int>(gpu(g).blocks.size()); ++b) {
@@ -66,9 +67,14 @@ class Run {
           }
         }
     }
-    if (errors_.empty()) say_what_is_stuck(done);
-    if (errors_.empty()) say_what_is_left();
-    if (errors_.empty()) say_what_is_wrong();
+    // Steps that race have run, and what is wrong in the order that they ran in is said, too; of what was read or
+    // summed wrongly the rest follows.
+    const bool followed = errors_.empty();
+    say_races();
+    const std::size_t said = errors_.size();
+    if (followed) say_what_is_stuck(done);
+    if (followed && errors_.size() == said) say_what_is_left();
+    if (followed && errors_.size() == said) say_what_is_wrong();
     if (!errors_.empty()) return errors_;
     return order;
   }
@@ -151,9 +157,7 @@ class Run {
     Cell& cell = memory_[static_cast<std::size_t>(ref.gpu)].at(place);
     const Step& s = step(ref);
     if (cell.value.empty())
-      error(s.where,
-            fmt::format("{} reads chunk {} of {}, which holds nothing then", name(ref), place.offset,
-                        to_string(place.buffer)),
+      error(s.where, fmt::format("{} reads {}, which holds nothing then", name(ref), text_of(place, place.offset)),
             "expected a step before it that fills it");
     check_order(ref, cell.written, place);
     cell.read.push_back({static_cast<int>(number(ref.gpu, ref.block)), ref.step, &s});
@@ -173,10 +177,33 @@ class Run {
     const std::size_t own = number(ref.gpu, ref.block);
     if (before.by == nullptr || static_cast<std::size_t>(before.block) == own) return;
     if (clocks_[own].of(static_cast<std::size_t>(before.block)) > before.step) return;
-    error(step(ref).where,
-          fmt::format("{} touches chunk {} of {} and nothing orders it with the step at {}", name(ref), place.offset,
-                      to_string(place.buffer), to_text(before.by->where)),
-          "expected depid and deps on one of the two");
+    const Step& s = step(ref);
+    const auto goes_on = std::find_if(races_.rbegin(), races_.rend(), [&](const Race& race) {
+      return race.by == &s && race.with == before.by && race.first.buffer == place.buffer &&
+             (race.last == place.offset || race.last + 1 == place.offset);
+    });
+    if (goes_on != races_.rend())
+      goes_on->last = place.offset;
+    else if (races_.size() < most_errors)
+      races_.push_back({ref, &s, before.by, place, place.offset});
+  }
+
+  /// Chunks in a row that the same two steps touch are said once.
+  void say_races() {
+    for (const Race& race : races_)
+      error(race.by->where,
+            fmt::format("{} touches {} and nothing orders it with the step at {}", name(race.ref),
+                        text_of(race.first, race.last), to_text(race.with->where)),
+            "expected depid and deps on one of the two");
+  }
+
+  /// "chunk 1 of output (bytes 250 to 499)", of the buffer itself.
+  std::string text_of(Place first, int last) const {
+    const std::int64_t begin = begin_of(first.offset), end = begin_of(last + 1);
+    return fmt::format(
+        "{} of {} (bytes {} to {})",
+        first.offset == last ? fmt::format("chunk {}", last) : fmt::format("chunks {} to {}", first.offset, last),
+        to_string(first.buffer), begin, std::max(begin, end - 1));
   }
 
   void add(const StepRef& ref, const Contributions& more, int i, std::vector<Contributions>& values) {
@@ -216,11 +243,12 @@ class Run {
               "expected a step that receives it");
   }
 
+  std::int64_t begin_of(int chunk) const {
+    return static_cast<std::int64_t>(static_cast<double>(size_.value()) * chunk / algorithm_.chunks);
+  }
   std::string bytes(int first, int last) const {
-    const auto at = [&](int chunk) {
-      return static_cast<std::int64_t>(static_cast<double>(size_.value()) * chunk / algorithm_.chunks);
-    };
-    return fmt::format("bytes {} to {} of {}", at(first), std::max(at(first), at(last + 1) - 1), format_bytes(size_));
+    return fmt::format("bytes {} to {} of {}", begin_of(first), std::max(begin_of(first), begin_of(last + 1) - 1),
+                       format_bytes(size_));
   }
 
   /// Chunks in a row that are wrong in the same way are said once.
@@ -269,6 +297,15 @@ class Run {
   std::set<std::tuple<std::ptrdiff_t, int, int>> awaited_;
   std::map<Connection, std::deque<Message>> in_flight_;
   Diagnostics errors_;
+  /// A step that touches chunks of a buffer, from `first` to `last`, which another one touches in no order with it.
+  struct Race {
+    StepRef ref;
+    const Step* by;
+    const Step* with;
+    Place first;
+    int last;
+  };
+  std::vector<Race> races_;
 };
 
 }  // namespace

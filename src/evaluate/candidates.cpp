@@ -2,7 +2,9 @@
 //
 // Chunks: a forwarding phase costs sum (tau_1/c + alpha) + (c-1)/c * max tau_1, which falls with c towards
 // sum alpha + max tau_1, and the other flows fall or do not depend on c. So there is no best number in this
-// model, only one that is enough: the smallest power of two within 1 % of the most that are tried.
+// model, only one that is enough: the smallest power of two within 1 % of the least. Hops that share a link meet
+// otherwise in one piece than in many, and the time over c may fall first and then rise: up to 16 chunks every
+// power of two is looked at, and of the rest the most, halvings, and what lies beside the least.
 #include "evaluate/candidates.hpp"
 
 #include <algorithm>
@@ -75,7 +77,7 @@ std::int64_t forwarded_hops(const std::vector<Pattern>& patterns) {
   return hops;
 }
 
-/// Estimates that best_chunks() makes: of the most chunks, and of each halving of the rest.
+/// Estimates that best_chunks() makes at the least: of the most chunks, and of each halving of the rest.
 int trials(const Candidate& c) {
   int out = 1;
   for (int left = most_doublings(c.patterns) + 1; c.choose_chunks && left > 1; left = (left + 1) / 2) ++out;
@@ -90,7 +92,7 @@ Diagnostics too_much(const Candidate& c, const CollectiveRequest& request) {
     return {{{},
              who + ", more than the " + std::to_string(too_much_work) + " that are looked at one by one",
              "expected fewer ranks, or another algorithm of this collective"}};
-  const std::int64_t hops = forwarded_hops(c.patterns), tried = trials(c);
+  const std::int64_t hops = c.forwarded, tried = trials(c);
   const std::int64_t all = tried * (c.work + links_per_forwarded_hop * hops);
   if (all <= too_much_work) return {};
   return {{{},
@@ -112,26 +114,65 @@ struct Chunked {
   Estimate estimate;
 };
 
-std::optional<Chunked> best_chunks(const Candidate& c, std::vector<Pattern>& patterns, const GoesOn& goes_on) {
-  const int most = most_doublings(patterns);
-  std::optional<Estimate> of_most = with_chunks(c, patterns, 1 << most, goes_on);
-  if (!of_most) return std::nullopt;
-  Chunked best{1 << most, std::move(*of_most)};
-  const Seconds limit = best.estimate.total * enough;
-  int too_few = -1;
-  int good = most;
-  while (good - too_few > 1) {
-    const int middle = (too_few + good) / 2;
-    std::optional<Estimate> estimate = with_chunks(c, patterns, 1 << middle, goes_on);
-    if (!estimate) return std::nullopt;
-    if (estimate->total > limit) {
-      too_few = middle;
-    } else {
-      good = middle;
-      best = {1 << middle, std::move(*estimate)};
-    }
+/// Numbers of chunks, by how often one chunk is doubled, that were looked at, and which is to be next.
+class ChunkSearch {
+ public:
+  explicit ChunkSearch(int most) : most_(most) {}
+
+  void put(int doublings, Estimate estimate) { seen_.insert_or_assign(doublings, std::move(estimate)); }
+
+  /// Nothing: enough are known. `beside_least`: of a curve that rises again also those between which it is least.
+  std::optional<int> next(bool beside_least) const {
+    const auto taken = this->taken();
+    const int below = taken == seen_.begin() ? -1 : std::prev(taken)->first;
+    if (taken->first - below > 1) return between(below, taken->first);
+    const auto low = least();
+    constexpr double rises = 1.001;
+    if (!beside_least || seen_.at(most_).total <= low->second.total * rises) return std::nullopt;
+    const auto behind = std::next(low);
+    if (low != seen_.begin() && low->first - std::prev(low)->first > 1)
+      return between(std::prev(low)->first, low->first);
+    if (behind != seen_.end() && behind->first - low->first > 1) return between(low->first, behind->first);
+    return std::nullopt;
   }
-  return best;
+
+  Chunked best() && {
+    const int doublings = taken()->first;
+    return {1 << doublings, std::move(seen_.at(doublings))};
+  }
+
+ private:
+  using Seen = std::map<int, Estimate>;
+  static int between(int low, int high) { return low + (high - low) / 2; }
+  Seen::const_iterator least() const {
+    return std::ranges::min_element(seen_, {}, [](const auto& one) { return one.second.total; });
+  }
+  Seen::const_iterator taken() const {
+    const Seconds limit = least()->second.total * enough;
+    return std::ranges::find_if(seen_, [&](const auto& one) { return one.second.total <= limit; });
+  }
+
+  int most_;
+  Seen seen_;
+};
+
+std::optional<Chunked> best_chunks(const Candidate& c, std::vector<Pattern>& patterns, const GoesOn& goes_on) {
+  constexpr int each_to = 4;
+  const int most = most_doublings(patterns);
+  ChunkSearch search(most);
+  const auto look_at = [&](int doublings) {
+    std::optional<Estimate> estimate = with_chunks(c, patterns, 1 << doublings, goes_on);
+    if (estimate) search.put(doublings, std::move(*estimate));
+    return estimate.has_value();
+  };
+  if (!look_at(most)) return std::nullopt;
+  // Of what takes long no more are looked at than a curve that falls needs.
+  const bool all_may_be = (most + 1) * (c.work + links_per_forwarded_hop * c.forwarded) <= too_much_work;
+  for (int doublings = 0; all_may_be && doublings < most && doublings <= each_to; ++doublings)
+    if (!look_at(doublings)) return std::nullopt;
+  while (const std::optional<int> doublings = search.next(all_may_be))
+    if (!look_at(*doublings)) return std::nullopt;
+  return std::move(search).best();
 }
 
 int ranks_on_least_used_node(const Fabric& fabric, const Group& group) {
@@ -177,6 +218,7 @@ Result<Candidate> uncounted(const Fabric& fabric, const CollectiveRequest& reque
   out.patterns = std::move(patterns).value();
   out.choose_chunks = policy.chunks == 0 && info->chunked && chunks_matter(out.patterns);
   out.work = work(fabric, out.patterns);
+  out.forwarded = forwarded_hops(out.patterns);
   return out;
 }
 

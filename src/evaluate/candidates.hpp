@@ -17,6 +17,7 @@ struct Candidate {
   Bytes size{};                          ///< that `patterns` are of
   std::vector<Pattern> patterns;         ///< own, then those alongside that can be in its way
   std::int64_t work = 0;                 ///< links that an estimate's hops cross
+  std::int64_t forwarded = 0;            ///< hops that others wait for
   std::optional<RoutedPatterns> routed;  ///< once it is in the running
   LeastTime least;                       ///< once there are others
 

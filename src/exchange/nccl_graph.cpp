@@ -59,10 +59,12 @@ std::optional<int> device_of(Element& e) {
 /// GPUs and NICs of a channel, in the order in which it passes them.
 struct StatedChannel {
   std::vector<int> gpus, nics;
+  nccl::StatedGraph::Place place;
 };
 StatedChannel channel_of(Element& e) {
   e.finish();
   StatedChannel out;
+  out.place.channel = e.place();
   for (Element& child : e.children({"net", "gpu"})) {
     const auto device = device_of(child);
     if (!device) continue;
@@ -72,6 +74,7 @@ StatedChannel channel_of(Element& e) {
       child.error("dev", fmt::format("GPU {} is twice in one channel", *device), "each GPU once");
     } else {
       out.gpus.push_back(*device);
+      out.place.gpus.push_back(child.place());
     }
   }
   if (out.gpus.empty()) e.file().error(e.place(), "a channel without GPUs", "expected <gpu dev=\"0\"/> and so on");
@@ -119,6 +122,7 @@ std::optional<nccl::StatedGraph> graph_of(XmlFile& xml, Element& e) {
   for (Element& child : e.children({"channel"})) {
     StatedChannel channel = channel_of(child);
     out.graph.order.push_back(std::move(channel.gpus));
+    out.places.push_back(std::move(channel.place));
     if (channel.nics.empty()) continue;
     nics.insert(channel.nics.begin(), channel.nics.end());
     out.graph.nics.push_back({channel.nics.front(), channel.nics.back()});

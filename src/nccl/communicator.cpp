@@ -15,6 +15,7 @@
 #include "nccl/collnet_search.hpp"
 #include "nccl/nearest_nics.hpp"
 #include "nccl/pair_rates.hpp"
+#include "nccl/peer_level.hpp"
 #include "nccl/search.hpp"
 #include "nccl/search_speeds.hpp"
 #include "nccl/terms.hpp"
@@ -166,16 +167,18 @@ int running_channels(const Communicator& c) {
 /// since 2.29: pairs among 10 and 40 H100, one and four on a node with 4 and 16 channels, reach the rate of two
 /// channels to a peer, those among 80 of one (public sendrecv runs).
 int p2p_channels(const Communicator& c) {
-  constexpr int most = 32, first_with_all = 22900;
-  const int version = c.environment.version;
-  if (c.compute_capability >= 90 && (version == 0 || version >= first_with_all)) return most;
-  return std::min(most, static_cast<int>(std::bit_ceil(static_cast<unsigned>(c.channels))));
+  constexpr int usual = 32, first_with_all = 22900;
+  const Environment& e = c.environment;
+  const bool all = c.compute_capability >= 90 && (e.version == 0 || e.version >= first_with_all);
+  const int wanted = std::min(all ? usual : std::min(usual, c.channels), e.max_p2p_channels.value_or(usual));
+  return static_cast<int>(std::bit_ceil(static_cast<unsigned>(std::max(wanted, e.min_p2p_channels.value_or(1)))));
 }
 
-/// 2 per NVLink to the peer, else 2; across nodes fewer while all peers together have too many.
+/// 2 per NVLink to the peer, else 2; across nodes fewer while all peers together have too many, or what
+/// NCCL_NCHANNELS_PER_NET_PEER says where peers on the node have as many.
 int p2p_channels_per_peer(const Communicator& c, const System& system, const std::vector<int>& gpus) {
-  int per_peer = 2;
-  if (c.nodes == 1 && c.nvlink) {
+  const auto to_peer_on_node = [&] {
+    if (!c.nvlink) return 2;
     const double link = c.compute_capability >= 100 ? 40.1 : c.compute_capability >= 90 ? 20.6 : 20;
     double speed = system.nvlink_speed;
     if (!system.nvswitch) {
@@ -185,12 +188,22 @@ int p2p_channels_per_peer(const Communicator& c, const System& system, const std
           if (a != b && straight > 0) speed = std::min(speed, straight);
         }
     }
-    per_peer = std::max(1, static_cast<int>(std::lround(2 * speed / link)));
-  }
+    return std::max(1, static_cast<int>(std::lround(2 * speed / link)));
+  };
+  const std::optional<int> stated = c.environment.net_peer_channels;
+  int per_peer = c.nodes == 1 ? to_peer_on_node() : stated.value_or(2);
+  if (c.nodes > 1 && stated && c.most_on_a_node > 1) per_peer = std::min(per_peer, to_peer_on_node());
   per_peer = static_cast<int>(std::bit_floor(static_cast<unsigned>(per_peer)));
-  if (c.nodes > 1)
+  if (c.nodes > 1 && !stated)
     while (per_peer > 1 && per_peer * c.ranks > 4 * c.p2p_channels) per_peer /= 2;
   return std::min(per_peer, c.p2p_channels);
+}
+
+/// Some pair on a node reaches each other's memory still, or none ever did.
+bool keeps_access(const System& system, const std::vector<std::vector<int>>& nodes, PathType level) {
+  return std::ranges::any_of(nodes, [&](const std::vector<int>& gpus) {
+    return gpus.size() > 1 && peer_access(system, gpus, level) != PeerAccess::none;
+  });
 }
 
 /// Within what blocks a call may have [src/transport/nvls.cc]; limits on the channels of rings and trees do not count.
@@ -201,27 +214,48 @@ int nvls_channels(const Communicator& c) {
   return std::max(e.min_blocks.value_or(1), std::min(e.max_blocks.value_or(most_running_channels), wanted));
 }
 
-/// What keeps a stated graph from being the channels of these GPUs.
+/// Everything that keeps a stated graph from being the channels of these GPUs, each where it is.
 Diagnostics unfit(const StatedGraph& stated, const std::string& file, const std::vector<int>& gpus, int nodes) {
-  const auto refused = [&](std::string message, std::string hint) {
-    return Diagnostics{{stated.where, fmt::format("graph {} of {}: {}", stated.id, file, message), std::move(hint)}};
+  Diagnostics out;
+  const auto refuse = [&](const Location& where, const std::string& message, std::string hint) {
+    out.push_back({where, fmt::format("graph {} of {}: {}", stated.id, file, message), std::move(hint)});
   };
   if (nodes > 1 && stated.nics == 0)
-    return refused(fmt::format("its channels have no NIC, and the group is on {} nodes", nodes),
-                   "expected a graph of a group on several nodes (<net> at both ends of a channel)");
+    refuse(stated.where, fmt::format("its channels have no NIC, and the group is on {} nodes", nodes),
+           "expected a graph of a group on several nodes (<net> at both ends of a channel)");
   if (nodes == 1 && stated.nics > 0)
-    return refused("its channels leave the node, and the group is on one",
-                   "expected a graph of one node, without <net>");
-  for (const std::vector<int>& channel : stated.graph.order) {
-    for (const int gpu : channel)
-      if (!std::binary_search(gpus.begin(), gpus.end(), gpu))
-        return refused(fmt::format("GPU {} of a channel is not in the group", gpu),
-                       fmt::format("the group has GPUs {}", fmt::join(gpus, ", ")));
+    refuse(stated.where, "its channels leave the node, and the group is on one",
+           "expected a graph of one node, without <net>");
+  for (std::size_t c = 0; c < stated.graph.order.size(); ++c) {
+    const std::vector<int>& channel = stated.graph.order[c];
+    const StatedGraph::Place* place = c < stated.places.size() ? &stated.places[c] : nullptr;
+    for (std::size_t i = 0; i < channel.size(); ++i)
+      if (!std::binary_search(gpus.begin(), gpus.end(), channel[i]))
+        refuse(place ? place->gpus.at(i) : stated.where,
+               fmt::format("GPU {} of a channel is not in the group", channel[i]),
+               fmt::format("the group has GPUs {}", fmt::join(gpus, ", ")));
     if (stated.graph.pattern != 5 && channel.size() != gpus.size())
-      return refused(fmt::format("a channel has {} GPUs, the group {} on a node", channel.size(), gpus.size()),
-                     "expected every GPU of the group once in each channel");
+      refuse(place ? place->channel : stated.where,
+             fmt::format("a channel has {} GPUs, the group {} on a node", channel.size(), gpus.size()),
+             "expected every GPU of the group once in each channel");
   }
-  return {};
+  return out;
+}
+
+/// Of all graphs of a file on all nodes, once where nodes are alike in it.
+Diagnostics unfit(const GraphFile& file, bool has_collnet, const std::vector<std::vector<int>>& unlike, int nodes) {
+  Diagnostics out;
+  for (const StatedGraph& stated : file.graphs) {
+    if (stated.is_collnet() && !has_collnet) continue;
+    for (const std::vector<int>& gpus : unlike)
+      for (Diagnostic& one : unfit(stated, file.name, gpus, nodes)) {
+        const bool said = std::ranges::any_of(out, [&](const Diagnostic& other) {
+          return other.message == one.message && to_text(other.where) == to_text(one.where);
+        });
+        if (!said) out.push_back(std::move(one));
+      }
+  }
+  return out;
 }
 
 /// Rings and trees run on the same channels, the fewer of both [src/init.cc].
@@ -243,13 +277,10 @@ void find_ways(Graph& graph, const System& system, const std::vector<int>& gpus)
 /// Puts a file's graphs in the place of the search's; trees that it does not state are searched for beside its rings.
 Diagnostics state(Found& found, std::optional<Collnet>& collnet, const GraphFile& file, const System& system,
                   const std::vector<std::vector<int>>& unlike, int nodes) {
-  Diagnostics errors;
+  if (Diagnostics errors = unfit(file, collnet.has_value(), unlike, nodes); !errors.empty()) return errors;
   bool states_ring = false, states_tree = false;
   for (const StatedGraph& stated : file.graphs) {
     if (stated.is_collnet() && !collnet) continue;
-    for (const std::vector<int>& gpus : unlike)
-      if (errors.empty()) errors = unfit(stated, file.name, gpus, nodes);
-    if (!errors.empty()) return errors;
     if (stated.id == 1) {
       found.tree = stated.graph;
       states_tree = true;
@@ -267,7 +298,7 @@ Diagnostics state(Found& found, std::optional<Collnet>& collnet, const GraphFile
     if (const auto beside = trees(system, unlike.front(), nodes, found.ring.channels)) found.tree = *beside;
   for (Graph* graph : {&found.ring, &found.tree}) find_ways(*graph, system, unlike.front());
   align(found.ring, found.tree);
-  return errors;
+  return {};
 }
 
 TopologySpec with_nics(TopologySpec spec, double factor) {
@@ -379,6 +410,8 @@ Result<Communicator> connect(const Fabric& fabric, const Group& group, const Env
   std::vector<std::vector<int>> unlike;
   for (const auto& [node, gpus] : nodes)
     if (std::find(unlike.begin(), unlike.end(), gpus) == unlike.end()) unlike.push_back(gpus);
+  if (environment.peer_level && out.most_on_a_node > 1)
+    out.environment.peer_access = environment.peer_access && keeps_access(system, unlike, *environment.peer_level);
   std::optional<Found> all;
   out.without_collnet = why_no_collnet(spec.plugin, environment, out.nodes);
   for (const std::vector<int>& gpus : unlike) {

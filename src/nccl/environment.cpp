@@ -9,6 +9,7 @@
 #include <charconv>
 
 #include "nccl/pair_rates.hpp"
+#include "nccl/peer_level.hpp"
 
 namespace collcast::nccl {
 
@@ -16,14 +17,9 @@ namespace {
 
 /// Known to NCCL, of no consequence here; the first are those that one would expect to matter.
 constexpr std::array without_effect{"NCCL_NET_GDR_READ",
-                                    "NCCL_P2P_LEVEL",
                                     "NCCL_SHM_DISABLE",
                                     "NCCL_P2P_DIRECT_DISABLE",
                                     "NCCL_P2P_USE_CUDA_MEMCPY",
-                                    "NCCL_P2P_NET_CHUNKSIZE",
-                                    "NCCL_P2P_PCI_CHUNKSIZE",
-                                    "NCCL_P2P_NVL_CHUNKSIZE",
-                                    "NCCL_NCHANNELS_PER_NET_PEER",
                                     "NCCL_NET",
                                     "NCCL_NET_PLUGIN",
                                     "NCCL_TUNER_PLUGIN",
@@ -71,8 +67,6 @@ constexpr std::array without_effect{"NCCL_NET_GDR_READ",
                                     "NCCL_CONF_FILE",
                                     "NCCL_OOB_NET_ENABLE",
                                     "NCCL_SET_STACK_SIZE",
-                                    "NCCL_MAX_P2P_NCHANNELS",
-                                    "NCCL_MIN_P2P_NCHANNELS",
                                     "NCCL_PROGRAM",
                                     "NCCL_RAS_ENABLE",
                                     "NCCL_SINGLE_RING_THRESHOLD",
@@ -102,6 +96,10 @@ constexpr std::array with_effect{"NCCL_ALGO",
                                  "NCCL_LL128_NTHREADS",
                                  "NCCL_NVLS_ENABLE",
                                  "NCCL_P2P_DISABLE",
+                                 "NCCL_P2P_LEVEL",
+                                 "NCCL_MIN_P2P_NCHANNELS",
+                                 "NCCL_MAX_P2P_NCHANNELS",
+                                 "NCCL_NCHANNELS_PER_NET_PEER",
                                  "NCCL_BUFFSIZE",
                                  "NCCL_LL_BUFFSIZE",
                                  "NCCL_LL128_BUFFSIZE",
@@ -120,6 +118,8 @@ constexpr std::array renamed{std::pair{"NCCL_MIN_NRINGS", "NCCL_MIN_NCHANNELS"},
                              std::pair{"NCCL_MAX_NRINGS", "NCCL_MAX_NCHANNELS"}};
 /// Of those, what needs a reduction in the network.
 constexpr std::array of_collnet{"NCCL_COLLNET_ENABLE", "NCCL_COLLNET_NODE_THRESHOLD"};
+/// Known, and not followed: sizes of chunks of sends and receives, between nodes, and on one over NVLink or PCIe.
+constexpr std::array of_pair_chunks{"NCCL_P2P_NET_CHUNKSIZE", "NCCL_P2P_NVL_CHUNKSIZE", "NCCL_P2P_PCI_CHUNKSIZE"};
 
 constexpr std::array algorithm_words{"tree", "ring", "collnet_direct", "collnet_chain", "nvls", "nvls_tree", "pat"};
 /// As NCCL_ALGO spells them.
@@ -316,7 +316,26 @@ void read_one(const Setting& setting, Environment& out, Diagnostics& errors) {
   } else if (name == "NCCL_P2P_PXN_LEVEL") {
     if (const auto value = read_number(setting, 0, 2, 1, errors)) out.pxn_of_pairs = *value != 0;
   } else if (name == "NCCL_P2P_DISABLE") {
-    if (const auto value = read_number(setting, 0, 1, 1, errors)) out.peer_access = *value == 0;
+    if (read_number(setting, 0, 1, 1, errors) == 1) out.peer_access = false;
+  } else if (name == "NCCL_P2P_LEVEL") {
+    PathType level = PathType::pxb;
+    read_level(setting, level, errors);
+    if (level == PathType::loc)
+      out.peer_access = false;
+    else
+      out.peer_level = level;
+  } else if (name == "NCCL_MIN_P2P_NCHANNELS") {
+    count(out.min_p2p_channels, 1, most_channels, 1);
+  } else if (name == "NCCL_MAX_P2P_NCHANNELS") {
+    count(out.max_p2p_channels, 1, most_channels, 1);
+  } else if (name == "NCCL_NCHANNELS_PER_NET_PEER") {
+    // NCCL's own value, -1 and before it -2, leaves the number to it.
+    if (setting.value == "-1" || setting.value == "-2")
+      out.without_effect.push_back(name);
+    else
+      count(out.net_peer_channels, 1, most_channels, 1);
+  } else if (std::find(of_pair_chunks.begin(), of_pair_chunks.end(), name) != of_pair_chunks.end()) {
+    out.pair_chunks.push_back(setting);
   } else if (name == "NCCL_BUFFSIZE") {
     buffer(out.simple_buffer);
   } else if (name == "NCCL_LL_BUFFSIZE") {
@@ -327,8 +346,8 @@ void read_one(const Setting& setting, Environment& out, Diagnostics& errors) {
     out.without_effect.push_back(name);
   } else {
     std::vector<std::string> known = listed(with_effect);
-    const auto more = listed(without_effect);
-    known.insert(known.end(), more.begin(), more.end());
+    for (const auto& more : {listed(without_effect), listed(of_pair_chunks)})
+      known.insert(known.end(), more.begin(), more.end());
     const auto near = nearest_word(name, known);
     errors.push_back({setting.where, fmt::format("unknown variable '{}'", name),
                       near ? fmt::format("did you mean '{}'?", *near)
@@ -379,6 +398,40 @@ std::string text_of(const Environment& environment) {
   return out;
 }
 
+namespace {
+
+constexpr const char* level_variable = "NCCL_P2P_LEVEL";
+
+bool level_changes_nothing(const Environment& environment, const TopologySpec& spec) {
+  return !environment.peer_access || peer_access(spec, environment) == PeerAccess::as_usual;
+}
+
+/// Of what no forecast of sends and receives follows.
+void warn_of_pairs(const Environment& environment, int nodes, const TopologySpec& spec, Diagnostics& out) {
+  const auto level = std::find_if(environment.given.begin(), environment.given.end(),
+                                  [](const Setting& one) { return one.name == level_variable; });
+  if (environment.peer_level && environment.peer_access && level != environment.given.end() &&
+      peer_access(spec, environment) == PeerAccess::of_others)
+    out.push_back({level->where,
+                   fmt::format("NCCL_P2P_LEVEL={} is not modelled here: some GPUs of a node would reach each other's "
+                               "memory and others not, otherwise than without it",
+                               level->value),
+                   "the forecast is that without it; of a group no two of which are as near it is that of "
+                   "NCCL_P2P_DISABLE=1"});
+  const bool nvlink = std::any_of(spec.links.begin(), spec.links.end(),
+                                  [](const LinkGroup& link) { return link.kind == LinkKind::nvlink; });
+  const char* counts = nodes > 1 ? of_pair_chunks[0] : nvlink ? of_pair_chunks[1] : of_pair_chunks[2];
+  for (const Setting& one : environment.pair_chunks)
+    if (one.name == counts)
+      out.push_back({one.where,
+                     fmt::format("{}={} is not modelled: chunks of sends, receives and alltoall are forecast in "
+                                 "NCCL's own size",
+                                 one.name, one.value),
+                     "NCCL_MAX_P2P_NCHANNELS and NCCL_NCHANNELS_PER_NET_PEER are followed"});
+}
+
+}  // namespace
+
 std::vector<std::string> unused(const Environment& environment, const TopologySpec& spec) {
   std::vector<std::string> out;
   const auto has = [](const auto& names, const std::string& name) {
@@ -386,7 +439,8 @@ std::vector<std::string> unused(const Environment& environment, const TopologySp
   };
   for (const Setting& one : environment.given)
     if (has(environment.without_effect, one.name) || (!spec.plugin.collnet && has(of_collnet, one.name)) ||
-        (environment.no_bridges && environment.no_bridges->name == one.name && !sends_through_gpus(spec)))
+        (environment.no_bridges && environment.no_bridges->name == one.name && !sends_through_gpus(spec)) ||
+        (one.name == level_variable && environment.peer_level && level_changes_nothing(environment, spec)))
       out.push_back(one.name);
   return out;
 }
@@ -399,6 +453,7 @@ Diagnostics warnings(const Environment& environment, int nodes, const TopologySp
                    "NCCL_NVB_DISABLE=1 is not modelled: GPUs without an NVLink between them would send over PCIe, and "
                    "are forecast to send through the memory of a GPU that has one to both",
                    "of sends and receives and alltoall the forecast is too fast; NCCL_P2P_DISABLE=1 has no NVLink"});
+  warn_of_pairs(environment, nodes, spec, out);
   if (nodes < 2 || plugin.sockets) return out;
   const auto enables = [](const Setting& one) { return one.name == "NCCL_COLLNET_ENABLE"; };
   if (plugin.collnet && environment.collnet && nodes >= environment.collnet_nodes)

@@ -115,6 +115,13 @@ std::vector<Family> families(const PlanInputs& in) {
   return all;
 }
 
+std::string reason_of(const Diagnostic& said) {
+  if (!said.hint.starts_with("use order: ")) return said.message;
+  // Of several hints the first.
+  const std::size_t end = std::min(said.hint.find_first_of(",;"), said.hint.find(" or "));
+  return said.message + "; " + said.hint.substr(0, end);
+}
+
 std::vector<StepMisfit> misfits_before_memory(StepInputs& step, int gpus) {
   const std::optional<Bytes> bucket = std::exchange(step.options.bucket, std::nullopt);
   std::vector<StepMisfit> wrong = step_misfits(step, gpus, {});
@@ -180,12 +187,12 @@ std::vector<std::string> objections(const PlanInputs& in, const LayoutChoice& ch
     step.batch.micro_batch = 1;
     step.batch.global_batch = choice.dp * choice.pp;
   }
-  for (const StepMisfit& misfit : misfits_before_memory(step, in.gpus)) found.push_back(misfit.said.message);
+  for (const StepMisfit& misfit : misfits_before_memory(step, in.gpus)) found.push_back(reason_of(misfit.said));
   if (!found.empty()) return found;
   if (!check_memory(step, {}).empty()) return {to_string(ObjectionKind::memory_beyond_count)};
   if (const auto objection = objection_before_times(step.layout.schedule, peak_memory(step, gpus_per_node)))
     return {to_string(*objection)};
-  for (const Diagnostic& d : check_step(step, in.gpus, {})) found.push_back(d.message);
+  for (const Diagnostic& d : check_step(step, in.gpus, {})) found.push_back(reason_of(d));
   return found;
 }
 

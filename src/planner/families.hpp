@@ -53,6 +53,9 @@ std::vector<int> divisors(int n);
 std::vector<std::string> objections(const PlanInputs&, const LayoutChoice&, int gpus_per_node);
 /// What there is against the degrees of a layout alone: their product is not the GPUs.
 std::vector<std::string> objections_to_degrees(const PlanInputs&, const LayoutChoice&);
+/// Why a layout is rejected, by what is said of it; of an order of ranks with the one that it needs.
+std::string reason_of(const Diagnostic& said);
+
 /// step_misfits but for the number of gradient buckets: that is a limit of the timeline, and what does not fit the
 /// memory is not to be blamed on it. `step` is lent and comes back as it was.
 std::vector<StepMisfit> misfits_before_memory(StepInputs& step, int gpus);

@@ -107,13 +107,12 @@ std::vector<NearMiss> near_misses(const PlanInputs& in, const Fabric& fabric, bo
     }
     if (some > 0 && fits_with(some)) fits(NearMissKind::smaller_batch, other);
   }
-  PlanInputs more = in;
+  // Of one node any number, of several whole ones.
+  const int each = in.gpus < gpus_per_node ? 1 : gpus_per_node;
+  PlanInputs more = in, fewer = in;
+  fewer.gpus = (in.gpus - 1) / each * each;
   if (!any_divides) {
     constexpr int most_tried = 256;
-    // Of one node any number, of several whole ones.
-    const int each = in.gpus < gpus_per_node ? 1 : gpus_per_node;
-    PlanInputs fewer = in;
-    fewer.gpus = (in.gpus - 1) / each * each;
     // Fewer yet would have more to hold each.
     for (int i = 0; i < most_tried && fewer.gpus > 0 && !desk.stopped(); ++i, fewer.gpus -= each)
       if (fits(NearMissKind::fewer_gpus, fewer) || divides) break;
@@ -123,6 +122,10 @@ std::vector<NearMiss> near_misses(const PlanInputs& in, const Fabric& fabric, bo
     }
     return out;
   }
+  // Two GPUs may do where three, which split nothing, do not; half as many have twice as much to hold.
+  constexpr int most_below = 8;
+  for (int i = 0; i < most_below && 2 * fewer.gpus > in.gpus && !desk.stopped(); ++i, fewer.gpus -= each)
+    if (fits(NearMissKind::fewer_gpus, fewer)) break;
   for (int times = 2; times <= 64 && std::int64_t{in.gpus} * times <= 1'000'000 && !desk.stopped(); times *= 2) {
     more.gpus = in.gpus * times;
     if (fits(NearMissKind::more_gpus, more)) break;

@@ -90,7 +90,7 @@ class FamilySearch {
     for (const Recompute recompute : family_.recompute) {
       choice.recompute = recompute;
       if (const StepMisfit* wrong = misfit(choice, v)) {
-        result_.rejected[{ObjectionKind::misfit, wrong->said.message}] += std::ssize(family_.zero);
+        result_.rejected[{ObjectionKind::misfit, reason_of(wrong->said)}] += std::ssize(family_.zero);
         continue;
       }
       for (const int zero : family_.zero) {
@@ -143,7 +143,7 @@ class FamilySearch {
     std::optional<std::string>& known = cut_[4 * v + static_cast<std::size_t>(step_.options.zero)];
     if (!known) {
       const Diagnostics wrong = check_step(step_, fabric_.rank_count(), {});
-      known = wrong.empty() ? std::string() : wrong.front().message;
+      known = wrong.empty() ? std::string() : reason_of(wrong.front());
     }
     return *known;
   }

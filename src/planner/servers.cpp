@@ -69,7 +69,7 @@ std::optional<Objection> misfit_of(const PlanInputs& in, const LayoutChoice& cho
   if (choice.batch % choice.micro_batch != 0) return ObjectionKind::server_batch_does_not_divide;
   if (std::int64_t{choice.batch} * choice.dp > most) return ObjectionKind::too_many_sequences;
   if (const Diagnostics wrong = check_step(step, in.gpus, {}); !wrong.empty())
-    return Objection(ObjectionKind::misfit, wrong.front().message);
+    return Objection(ObjectionKind::misfit, reason_of(wrong.front()));
   if (!check_memory(step, {}).empty()) return ObjectionKind::memory_beyond_count;
   return {};
 }
@@ -240,7 +240,7 @@ std::vector<std::string> server_objections(const PlanInputs& in, const LayoutCho
   if (choice.batch % choice.micro_batch != 0) return {to_string(ObjectionKind::server_batch_does_not_divide)};
   StepInputs step = in.base;
   put(choice, step);
-  for (const Diagnostic& d : check_step(step, in.gpus, {})) found.push_back(d.message);
+  for (const Diagnostic& d : check_step(step, in.gpus, {})) found.push_back(reason_of(d));
   if (!found.empty()) return found;
   if (const auto misfit = misfit_of(in, choice, step)) return {misfit->words()};
   if (const auto objection = server_memory_objection(peak_memory(step, gpus_per_node))) return {to_string(*objection)};

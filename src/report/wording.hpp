@@ -42,11 +42,12 @@ std::string difference_text(Seconds simulated, Seconds estimated);
 /// When a rank holds that: "in a backward".
 std::string_view moment_text(MemoryMoment);
 
-/// Why a curve over chunks has no best point.
+/// Why a curve over chunks has no best point, or falls and rises again.
 inline constexpr const char* chunks_text =
-    "a message has no cost of its own here and its latency overlaps the next one, so more chunks cost no time (a curve "
-    "that rises again is the closed form's error on shared links); --chunks auto takes the fewest (a power of two) "
-    "within 1 % of the most: 4096, or one per byte.";
+    "a message has no cost of its own here and its latency overlaps the next one, so more chunks cost no time where "
+    "every transfer has its links for itself; where some share a link, smaller chunks of one can hold up another, and "
+    "a curve may rise again. --chunks auto takes the fewest (a power of two, to 4096 or one per byte) within 1 % of "
+    "the least; of an algorithm that is sent whole, as direct is, one.";
 
 /// The first of the rows; `when` ends the title.
 Table link_table(const std::vector<LinkRow>&, std::string_view when);

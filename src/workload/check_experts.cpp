@@ -153,22 +153,23 @@ class ExpertCheck {
       wrong({"model.experts.count", "model.experts"}, "a model with experts says how many there are",
             "give model.experts.count");
     if (in_.layout.ep > 1 || in_.layout.etp > 0)
-      wrong({in_.layout.ep > 1 ? "layout.ep" : "layout.etp", "model"},
+      wrong({in_.layout.ep > 1 ? "layout.ep" : "layout.etp", "model.experts", "model.config"},
             in_.layout.ep > 1 ? "ep " + std::to_string(in_.layout.ep) + " needs a model with experts"
                               : "etp " + std::to_string(in_.layout.etp) + " needs a model with experts",
             {in_.layout.ep > 1 ? "use ep 1, or describe model.experts" : "leave it out, or describe model.experts",
              [](StepInputs& in) { in.layout.ep = 1, in.layout.etp = 0; }});
     if (in_.options.expert_imbalance > 1)
-      wrong({in_.serving ? "inference.expert_imbalance" : "training.expert_imbalance", "model"},
+      wrong({in_.serving ? "inference.expert_imbalance" : "training.expert_imbalance", "model.experts", "model.config"},
             "expert_imbalance has no effect on a dense model", "leave it out");
     if (in_.options.overlap_ep)
-      wrong({"training.overlap_ep", "model"}, "overlap_ep has no effect on a dense model", "leave it out");
+      wrong({"training.overlap_ep", "model.experts", "model.config"}, "overlap_ep has no effect on a dense model",
+            "leave it out");
     if (in_.options.moe_token_dispatcher != TokenDispatcher::alltoall)
-      wrong({"training.moe_token_dispatcher", "model"}, "moe_token_dispatcher has no effect on a dense model",
-            "leave it out");
+      wrong({"training.moe_token_dispatcher", "model.experts", "model.config"},
+            "moe_token_dispatcher has no effect on a dense model", "leave it out");
     if (in_.options.moe_capacity_factor > 0)
-      wrong({"training.moe_capacity_factor", "model"}, "moe_capacity_factor has no effect on a dense model",
-            "leave it out");
+      wrong({"training.moe_capacity_factor", "model.experts", "model.config"},
+            "moe_capacity_factor has no effect on a dense model", "leave it out");
   }
 
   /// Ranks that all have the same tokens have every expert between them.

@@ -171,6 +171,11 @@ double compute_to_communication(const LayerTimes& layer) {
   return waits > Seconds{} ? kernels / waits : 0;
 }
 
+double compute_to_communication(const Breakdown& parts) {
+  const Seconds waits = parts.tp_exposed + parts.ep_exposed;
+  return waits > Seconds{} ? parts.compute / waits : 0;
+}
+
 void add_stage(StepResult& result, const StepPlan& plan) {
   const std::size_t stage = plan.slowest();
   result.layer = layer_times(with_shown_layer(plan, stage));

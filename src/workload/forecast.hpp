@@ -28,6 +28,9 @@ StageTerms stage_terms(const StagePlan&, int stage);
 LayerTimes layer_times(const StagePlan&);
 /// What its kernels take over what TP takes, hidden or not, and what is exposed of CP and EP; 0: nothing.
 double compute_to_communication(const LayerTimes&);
+/// Of a server, from the prompts to the last token, on the stage that the breakdown is of; messages between stages are
+/// left out, as of a layer. 0: nothing.
+double compute_to_communication(const Breakdown&);
 
 /// The stage that the result tells of: the one with the most work.
 void add_stage(StepResult&, const StepPlan&);

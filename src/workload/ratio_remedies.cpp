@@ -51,6 +51,16 @@ class Raising {
     degrees();
     return std::move(to_).all();
   }
+  std::vector<Change> of_server() && {
+    orders();
+    experts();
+    replicas_of_a_part();
+    to_.offer(traded(in_, tp_degree, pp_degree));
+    batches_served();
+    std::vector<Change> changes = std::move(to_).all();
+    for (Change& one : changes) one.in.serving->cut(one.in.layout);
+    return changes;
+  }
   std::vector<Change> of_step(int ranks_per_node) && {
     orders();
     overlap();
@@ -106,6 +116,24 @@ class Raising {
       for (const Degree& smaller : {tp_degree, cp_degree})
         for (int times = 2; in_.layout.*smaller.value % times == 0; times *= 2)
           to_.offer(traded(in_, smaller, larger, times));
+  }
+
+  /// The same GPUs and sequences as more replicas, each of a part of the batch.
+  void replicas_of_a_part() {
+    const int batch = in_.serving->batch;
+    for (int times = 2; in_.layout.tp % times == 0 && batch % times == 0; times *= 2)
+      if (std::optional<Change> change = traded(in_, tp_degree, dp_degree, times)) {
+        change->in.serving->batch = batch / times;
+        change->values.emplace_back("inference.batch", std::to_string(batch / times));
+        to_.offer(std::move(*change));
+      }
+  }
+
+  void batches_served() {
+    for (int times = 2; times <= 8; times *= 2)
+      to_.offer(in_.serving->batch <= std::numeric_limits<int>::max() / times,
+                {{"inference.batch", std::to_string(std::int64_t{times} * in_.serving->batch)}},
+                [times](StepInputs& in) { in.serving->batch *= times; });
   }
 
   void overlap() {
@@ -221,6 +249,23 @@ std::string what_would_raise(const StepInputs& in, const Fabric& fabric, int sta
     const bool none = *ratio == 0;
     raised.push_back({change.values, none ? std::numeric_limits<double>::max() : *ratio, none || *ratio >= 2,
                       none ? "nothing to wait for" : ratio_text(*ratio)});
+  }
+  return offered(std::move(raised), "raise", links);
+}
+
+std::string what_would_raise_served(const StepInputs& in, const Fabric& fabric, const CollectiveTime& time) {
+  const std::string links = "a faster link between these GPUs";
+  const Result<StepResult> now = estimate_serving(in, fabric, time);
+  if (!now) return links + " would raise it";
+  std::vector<Tried> raised;
+  for (const Change& change : possible(Raising(in).of_server(), in, fabric)) {
+    const Result<StepResult> then = estimate_serving(change.in, fabric, time);
+    if (!then || then->tokens_per_s_per_gpu < now->tokens_per_s_per_gpu) continue;
+    const double ratio = then->compute_to_communication;
+    const bool none = ratio == 0;
+    if (!none && ratio < worth_saying * now->compute_to_communication) continue;
+    raised.push_back({change.values, none ? std::numeric_limits<double>::max() : ratio, none || ratio >= 2,
+                      none ? "nothing to wait for" : ratio_text(ratio)});
   }
   return offered(std::move(raised), "raise", links);
 }

@@ -6,6 +6,8 @@
 // that no longer fits the memory is none, nor is one that needs other GPUs. Left out: what a change does to the rest of
 // the step.
 //
+// Of a server the same degrees and orders, tp halved for replicas that share the batch, and larger batches.
+//
 // Of the step as a whole the same are tried, and what bears on gradients, sharded weights and stages: overlap, how
 // often ZeRO-3 gathers and reduces and among whom, gradients sent in bf16, more TP or stages for fewer replicas, larger
 // micro-batches (these and less sharding also with full recomputation) and, last, larger batches. A sample must take
@@ -25,6 +27,9 @@ std::string ratio_text(double ratio);
 /// "layout.order: tp-pp-dp (3.12) would raise it": up to three changes, those first that make the ratio 2 or more, in
 /// the order of what they change; where none does, the one that raises it most.
 std::string what_would_raise(const StepInputs&, const Fabric&, int stage, const CollectiveTime& time);
+
+/// The same of a server, from the prompts to the last token; none of the changes brings fewer tokens a second.
+std::string what_would_raise_served(const StepInputs&, const Fabric&, const CollectiveTime& time);
 
 /// "86 %".
 std::string share_text(double share);

@@ -10,6 +10,7 @@
 #include "workload/forecast.hpp"
 #include "workload/indexer.hpp"
 #include "workload/parameters.hpp"
+#include "workload/warnings.hpp"
 
 namespace collcast::workload {
 
@@ -485,6 +486,7 @@ void put_times(StepResult& result, const StepInputs& in, const Priced& p, const 
   put_phase(served.decode, {share.in_tpot, share.prompt_passes_in_tpot, share.passes_in_tpot}, served);
   if (!run && in.serving->is_continuous()) served.first_token = served.last_token = served.decode.estimate;
   result.breakdown = sum_of(served.prefill.breakdown, served.decode.breakdown, in.serving->output_tokens - 1);
+  result.compute_to_communication = compute_to_communication(result.breakdown);
   add_layer(served.prefill, p.prompts, stage, prompt_pass(in));
   add_layer(served.decode, p.tokens, stage, token_pass(in, in.serving->mean_prompt_tokens()));
 }
@@ -559,6 +561,8 @@ Result<StepResult> forecast_inference(const StepInputs& in, const Fabric& fabric
   result.layer.forward = result.inference->prefill.layer;
   result.operations.forward = result.inference->prefill.operations;
   result.warnings = serving_warnings(in, fabric, result.memory);
+  if (auto ratio = served_ratio_warning(in, fabric, result, prices.by_estimate()))
+    result.warnings.push_back(std::move(*ratio));
   return result;
 }
 

@@ -4,9 +4,12 @@
 #include <optional>
 #include <utility>
 
+#include "collcast/base/units.hpp"
 #include "collcast/workload/step.hpp"
 #include "workload/activity.hpp"
 #include "workload/critical.hpp"
+#include "workload/ratio_remedies.hpp"
+#include "workload/warnings.hpp"
 
 namespace collcast {
 
@@ -85,6 +88,47 @@ class TaskSchedule {
   Diagnostics errors_;
 };
 
+bool communicates(Category category) {
+  using enum Category;
+  return category == tp || category == pp || category == dp || category == cp || category == ep;
+}
+
+/// What all tasks of either kind take, hidden or not, and the longest that communicates.
+struct TaskTimes {
+  Seconds compute{}, communication{};
+  const Task* longest = nullptr;
+  double ratio() const { return communication > Seconds{} ? compute / communication : 0; }
+};
+TaskTimes times_of_tasks(const TaskGraph& graph) {
+  TaskTimes times;
+  for (const Task& task : graph.tasks) {
+    if (!communicates(task.category)) {
+      if (task.category != Category::optimizer) times.compute += task.duration;
+      continue;
+    }
+    times.communication += task.duration;
+    if (times.longest == nullptr || task.duration > times.longest->duration) times.longest = &task;
+  }
+  return times;
+}
+
+/// Tasks last as long as they are said to: the ratio is theirs, and overlap hides what it does not change.
+std::string ratio_warning_of_tasks(const TaskGraph& graph, const TaskTimes& times, Seconds step) {
+  std::string text = "tasks compute only " + workload::ratio_text(times.ratio()) +
+                     " times as long as they communicate (" + format_seconds(times.compute) + " and " +
+                     format_seconds(times.communication) + "), the longest in " + times.longest->name + " (" +
+                     format_seconds(times.longest->duration) + "); faster links or fewer bytes, " +
+                     format_seconds(times.compute / 2) +
+                     " of communication at most, or more computing for each message would raise it";
+  if (graph.overlap) return text;
+  TaskGraph beside = graph;
+  beside.overlap = true;
+  TaskSchedule tasks(beside, Rank(0));
+  if (!tasks.build().empty() || !(tasks.longest < step * (1 - 1e-9))) return text;
+  return text + "; tasks.overlap: true would hide " + format_seconds(step - tasks.longest) + " of the step (" +
+         format_seconds(tasks.longest) + ")";
+}
+
 }  // namespace
 
 Result<StepResult> forecast_tasks(const TaskGraph& graph, const Fabric& fabric, StepTimeline* timeline) {
@@ -101,6 +145,10 @@ Result<StepResult> forecast_tasks(const TaskGraph& graph, const Fabric& fabric, 
   std::vector<workload::Place> places;
   for (const OpId op : tasks.ops) places.push_back({0, workload::Doing::task, static_cast<int>(op.value()), -1});
   result.critical_path = workload::critical_path_of(tasks.schedule, *run, places);
+  const TaskTimes times = times_of_tasks(graph);
+  result.compute_to_communication = times.ratio();
+  if (workload::is_low_ratio(times.ratio()))
+    result.warnings.push_back(ratio_warning_of_tasks(graph, times, result.estimate));
   if (timeline) *timeline = {std::move(tasks.schedule), std::move(run).value()};
   return result;
 }

@@ -183,8 +183,7 @@ std::vector<std::string> warnings(const StepInputs& in, const Fabric& fabric, co
   if (const auto rate = impossible_rate(in, result.mfu, result.hfu)) list.push_back(*rate);
   add_unused(in, list);
   if (const auto larger = larger_buckets(in)) list.push_back(*larger);
-  // Below 2, communication that is not hidden takes more than a third of the layer.
-  const bool low_ratio = result.compute_to_communication > 0 && result.compute_to_communication < 2;
+  const bool low_ratio = is_low_ratio(result.compute_to_communication);
   if (low_ratio) list.push_back(ratio_warning(in, fabric, result, time));
   if (const auto exposed = exposed_warning(in, fabric, result, time, low_ratio)) list.push_back(*exposed);
   if (result.micro_batches < in.layout.pp)
@@ -230,6 +229,16 @@ std::vector<std::string> warnings(const StepInputs& in, const Fabric& fabric, co
                    " layers: " + format_count(100 * in.options.recompute_layers) +
                    " % of them is less than half a layer, and nothing is recomputed");
   return list;
+}
+
+std::optional<std::string> served_ratio_warning(const StepInputs& in, const Fabric& fabric, const StepResult& result,
+                                                const CollectiveTime& time) {
+  if (!is_low_ratio(result.compute_to_communication)) return {};
+  const RankGroups groups = groups_of(in.layout, rank_at(in.layout, {0, result.stage.stage, 0, 0, 0}));
+  const bool experts = result.breakdown.ep_exposed > result.breakdown.tp_exposed;
+  return "prompts and tokens together compute only " + ratio_text(result.compute_to_communication) +
+         " times as long as they communicate, most of it for " + (experts ? "EP" : "TP") +
+         strewn(experts ? groups.ep : groups.tp, fabric) + "; " + what_would_raise_served(in, fabric, time);
 }
 
 }  // namespace workload

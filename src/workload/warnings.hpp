@@ -1,6 +1,10 @@
 // What a person should know beside the numbers, with what would help.
 #pragma once
 
+#include <optional>
+#include <string>
+#include <vector>
+
 #include "collcast/workload/step.hpp"
 
 namespace collcast::workload {
@@ -10,5 +14,16 @@ std::string too_few_micro_batches(int micro_batches, int stages);
 
 /// `time`: of the closed form, by which changes are tried.
 std::vector<std::string> warnings(const StepInputs&, const Fabric&, const StepResult&, const CollectiveTime& time);
+
+/// Of a server whose ratio of computing to communication is low.
+std::optional<std::string> served_ratio_warning(const StepInputs&, const Fabric&, const StepResult&,
+                                                const CollectiveTime& time);
+
+/// Below 2, communication that is not hidden takes more than a third of what is computed and communicated; what the
+/// rounding of sums adds is no warning.
+inline bool is_low_ratio(double compute_to_communication) {
+  constexpr double least = 2, rounding = 1e-9;
+  return compute_to_communication > 0 && compute_to_communication < least * (1 - rounding);
+}
 
 }  // namespace collcast::workload

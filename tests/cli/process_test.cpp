@@ -454,6 +454,20 @@ TEST_CASE("topology check and import read standard input, and name places in it"
   CHECK(unknown.exit == 2);
   CHECK(unknown.err.find("--format: unknown word 'nvidia-sim'") != std::string::npos);
   CHECK(unknown.err.find("nvidia-smi") != std::string::npos);
+  // A report of it in the place of the file, which goes where it is asked for.
+  const std::string import = "collcast topology import - --name mine" + like;
+  const Outcome report = run_shell(import + " --format json --output mine.yaml < " + data, folder.path());
+  CHECK(report.exit == 0);
+  CHECK(report.out.find("\"schema\": \"collcast.machine.v1\"") != std::string::npos);
+  CHECK(run_shell("cat mine.yaml", folder.path()).out == piped.out);
+  CHECK(run_shell("collcast topology show mine.yaml --format json", folder.path()).out == report.out);
+  CHECK(run_shell(import + " --format csv --from nvidia-smi < " + data, folder.path()).exit == 0);
+  const Outcome both = run_shell(import + " --format nvidia-smi --from nccl-xml < " + data, folder.path());
+  CHECK(both.exit == 2);
+  CHECK(both.err.find("--format nvidia-smi and --from nccl-xml are of one file") != std::string::npos);
+  const Outcome graph = run_shell("collcast topology export ring --format markdown --output ring.dot", folder.path());
+  CHECK(graph.out == run_shell("collcast topology show ring --format markdown", folder.path()).out);
+  CHECK(run_shell("cat ring.dot", folder.path()).out == run_shell("collcast topology export ring", folder.path()).out);
   const Outcome other = run_shell("collcast topology import -" + like + " --format nccl-xml < " + data, folder.path());
   CHECK(other.exit == 2);
   CHECK(other.err.starts_with("-:1:"));

@@ -140,6 +140,39 @@ TEST_CASE("without the wait for what it sends on, nothing orders a chain's threa
   CHECK(prove(b, Bytes(64)).ok());
 }
 
+TEST_CASE("a race is named with its bytes, chunks in a row once, and what else is wrong beside it") {
+  // 64 bytes in two chunks: thread block 1 of rank 1 sends on what thread block 0 receives.
+  msccl::Algorithm a = test::msccl_chain_broadcast(4, 2);
+  step_of(a, 1, 1, 1).after_block = -1;
+  const auto race = prove(a, Bytes(64));
+  REQUIRE_FALSE(race.ok());
+  CHECK(race.errors().size() == 1);
+  CHECK_THAT(race.errors()[0].message, Catch::StartsWith("rank 1, thread block 1, step 1 touches chunk 1 of ") &&
+                                           Catch::Contains("(bytes 32 to 63) and nothing orders it"));
+  // Both chunks in one step, and the last rank lets the second one go.
+  msccl::Algorithm b = test::msccl_chain_broadcast(4, 2);
+  for (Gpu& gpu : b.gpus)
+    for (ThreadBlock& block : gpu.blocks) {
+      block.steps.pop_back();
+      block.steps[0].count = 2;
+    }
+  REQUIRE(prove(b, Bytes(64)).ok());
+  step_of(b, 1, 1, 0).after_block = -1;
+  step_of(b, 2, 1, 0).after_block = -1;
+  Step& last = step_of(b, 3, 0, 0);
+  last.destination.buffer = Buffer::scratch;
+  b.gpus[3].scratch = 2;
+  const auto both = prove(b, Bytes(64));
+  REQUIRE_FALSE(both.ok());
+  REQUIRE(both.errors().size() == 3);
+  for (const int rank : {1, 2})
+    CHECK_THAT(
+        both.errors()[static_cast<std::size_t>(rank - 1)].message,
+        Catch::StartsWith("rank " + std::to_string(rank) + ", thread block 1, step 0 touches chunks 0 to 1 of ") &&
+            Catch::Contains("(bytes 0 to 63) and nothing orders it"));
+  CHECK_THAT(both.errors()[2].message, Catch::StartsWith("rank 3 ends with nothing in its output's chunks 0 to 1"));
+}
+
 TEST_CASE("an order by messages over other ranks counts") {
   // Rank 0 sends its chunk, rank 1 answers, and only then another thread block of rank 0 overwrites it.
   msccl::Algorithm a = test::msccl_direct_alltoall(2);

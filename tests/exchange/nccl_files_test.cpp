@@ -162,16 +162,40 @@ TEST_CASE("trees beside rings of a file are as many as these, as fast as the lin
   CHECK(c->channels == 4);
 }
 
-TEST_CASE("a graph of other GPUs or of another number of nodes is refused where it stands") {
+TEST_CASE("all that does not fit of a graph is said, at each channel and GPU") {
   auto read = exchange::read_nccl_graphs(test::data_file("azure-nc96v4-a100pcie-graph.xml"), "g");
   const nccl::Environment environment = with_files({}, {std::make_shared<nccl::GraphFile>(read->file), nullptr});
   const auto other = connected(test::shipped_machine("dgx-a100"), 1, environment);
   REQUIRE_FALSE(other.ok());
-  CHECK(messages(other.errors()) == Errors{"g:2:3: graph 0 of g: a channel has 4 GPUs, the group 8 on a node"});
+  Errors channels;
+  for (const char* at :
+       {"3:5: graph 0", "9:5: graph 0", "17:5: graph 1", "23:5: graph 1", "29:5: graph 1", "35:5: graph 1"})
+    channels.push_back("g:" + std::string(at) + " of g: a channel has 4 GPUs, the group 8 on a node");
+  CHECK(messages(other.errors()) == channels);
   const auto nodes = connected(test::imported("azure-nc96v4-a100pcie-topo.xml", "pcie-a100"), 2, environment);
   REQUIRE_FALSE(nodes.ok());
   CHECK(messages(nodes.errors()) ==
-        Errors{"g:2:3: graph 0 of g: its channels have no NIC, and the group is on 2 nodes"});
+        Errors{"g:2:3: graph 0 of g: its channels have no NIC, and the group is on 2 nodes",
+               "g:16:3: graph 1 of g: its channels have no NIC, and the group is on 2 nodes"});
+  std::string two = ring2;
+  two.replace(two.find("nchannels=\"1\""), 13, "nchannels=\"2\"");
+  // Two GPUs of the second channel are not in the group.
+  const auto strange =
+      exchange::read_nccl_graphs(graph_of(two,
+                                          "<channel><gpu dev=\"0\"/><gpu dev=\"1\"/></channel>"
+                                          "\n<channel><gpu dev=\"0\"/>\n<gpu dev=\"6\"/>\n<gpu dev=\"7\"/></channel>"),
+                                 "g");
+  REQUIRE(strange.ok());
+  const Result<Fabric> fabric = Fabric::build(test::shipped_machine("dgx-a100"), 1);
+  const auto pair = nccl::connect(*fabric, Group::strided(Rank(0), 1, 2),
+                                  with_files({}, {std::make_shared<nccl::GraphFile>(strange->file), nullptr}));
+  REQUIRE_FALSE(pair.ok());
+  Errors at;
+  for (const std::string& one : messages(pair.errors())) at.push_back(one.substr(one.find(": graph 0 of g: ") + 16));
+  CHECK(at == Errors{"GPU 6 of a channel is not in the group", "GPU 7 of a channel is not in the group",
+                     "a channel has 3 GPUs, the group 2 on a node"});
+  CHECK(pair.errors()[1].where.line == pair.errors()[0].where.line + 1);
+  CHECK(pair.errors()[2].where.line == pair.errors()[0].where.line - 1);
 }
 
 TEST_CASE("device numbers are hexadecimal") {

@@ -81,6 +81,81 @@ TEST_CASE("of two names of a number of channels the newer counts, in either orde
   CHECK(test::environment(older).without_effect.empty());
 }
 
+TEST_CASE("NCCL_P2P_LEVEL=LOC is NCCL_P2P_DISABLE=1, and other levels change nothing over NVLink") {
+  const auto all_reduce_of = [](const char* machine, const std::string& name, const std::string& value) {
+    const auto c = test::communicator(machine, 1, 0, test::environment({{name, value}}));
+    return test::ran(c, CollectiveKind::all_reduce, 64 << 20).time();
+  };
+  for (const char* machine : {"dgx-a100", "dgx1-v100", "pcie-a100"})
+    for (const char* level : {"LOC", "0"})
+      CHECK(all_reduce_of(machine, "NCCL_P2P_LEVEL", level) == all_reduce_of(machine, "NCCL_P2P_DISABLE", "1"));
+  CHECK(all_reduce_of("dgx-a100", "NCCL_P2P_LEVEL", "LOC") > 5 * all_reduce_of("dgx-a100", "NCCL_DEBUG", "INFO"));
+  const TopologySpec a100 = test::shipped("dgx-a100"), dgx1 = test::shipped("dgx1-v100");
+  for (const char* level : {"NVL", "PIX", "PXB", "PHB", "SYS", "1", "5"}) {
+    const nccl::Environment e = test::environment({{"NCCL_P2P_LEVEL", level}});
+    CHECK(all_reduce_of("dgx-a100", "NCCL_P2P_LEVEL", level) == all_reduce_of("dgx-a100", "NCCL_DEBUG", "INFO"));
+    CHECK(unused(e, a100) == std::vector<std::string>{"NCCL_P2P_LEVEL"});
+    CHECK(warnings(e, 2, a100).empty());
+  }
+  // Pairs of a DGX-1 without an NVLink go through another GPU, which is farther than NVL.
+  CHECK(warnings(test::environment({{"NCCL_P2P_LEVEL", "NVL"}}), 1, dgx1).size() == 1);
+  CHECK(warnings(test::environment({{"NCCL_P2P_LEVEL", "PIX"}}), 1, dgx1).empty());
+}
+
+TEST_CASE("over PCIe a level that no two GPUs are as near as is no peer access, one that some are is warned of") {
+  const TopologySpec cards = test::shipped("pcie-a100");
+  const auto access = [](int gpus, const char* level) {
+    const auto e = test::environment({{"NCCL_P2P_LEVEL", level}});
+    return test::communicator("pcie-a100", 1, gpus, e).environment.peer_access;
+  };
+  CHECK_FALSE(access(8, "NVL"));
+  CHECK_FALSE(access(2, "NVL"));
+  CHECK(access(8, "PXB"));
+  CHECK(unused(test::environment({{"NCCL_P2P_LEVEL", "PXB"}}), cards) == std::vector<std::string>{"NCCL_P2P_LEVEL"});
+  CHECK(unused(test::environment({{"NCCL_P2P_LEVEL", "NVL"}}), cards).empty());
+  CHECK(warnings(test::environment({{"NCCL_P2P_LEVEL", "NVL"}}), 1, cards).empty());
+  // More than usual, between sockets.
+  const Diagnostics more = warnings(test::environment({{"NCCL_P2P_LEVEL", "SYS"}}), 1, cards);
+  REQUIRE(more.size() == 1);
+  CHECK_THAT(more[0].message, Catch::StartsWith("NCCL_P2P_LEVEL=SYS is not modelled here"));
+  CHECK(access(8, "SYS"));
+}
+
+TEST_CASE("channels of pairs are within NCCL's limits, and those to another node as many as are asked for") {
+  const auto channels = [](const char* machine, int nodes,
+                           const std::vector<std::pair<std::string, std::string>>& variables) {
+    const auto c = test::communicator(machine, nodes, 0, test::environment(variables));
+    return std::pair(c.p2p_channels, c.p2p_channels_per_peer);
+  };
+  CHECK(channels("dgx-h100", 1, {}) == std::pair(32, 32));
+  CHECK(channels("dgx-h100", 1, {{"NCCL_MAX_P2P_NCHANNELS", "6"}}) == std::pair(8, 8));
+  CHECK(channels("dgx-a100", 1, {{"NCCL_MIN_P2P_NCHANNELS", "40"}}).first == 64);
+  CHECK(channels("dgx-h100", 2, {}) == std::pair(32, 2));
+  CHECK(channels("dgx-h100", 2, {{"NCCL_NCHANNELS_PER_NET_PEER", "4"}}) == std::pair(32, 4));
+  CHECK(channels("dgx-h100", 2, {{"NCCL_NCHANNELS_PER_NET_PEER", "-1"}}) == std::pair(32, 2));
+  CHECK(channels("pcie-a100", 2, {{"NCCL_NCHANNELS_PER_NET_PEER", "8"}}).second == 2);
+  const auto alltoall = [](const std::vector<std::pair<std::string, std::string>>& variables) {
+    const auto c = test::communicator("dgx-h100", 1, 0, test::environment(variables));
+    return test::ran(c, CollectiveKind::alltoall, 64 << 20).time();
+  };
+  CHECK(alltoall({{"NCCL_MAX_P2P_NCHANNELS", "2"}}) > 2 * alltoall({}));
+}
+
+TEST_CASE("sizes of chunks of pairs are warned of where they count") {
+  const TopologySpec a100 = test::shipped("dgx-a100"), cards = test::shipped("pcie-a100");
+  const nccl::Environment e = test::environment({{"NCCL_P2P_NET_CHUNKSIZE", "524288"},
+                                                 {"NCCL_P2P_NVL_CHUNKSIZE", "131072"},
+                                                 {"NCCL_P2P_PCI_CHUNKSIZE", "65536"}});
+  const auto said = [&](int nodes, const TopologySpec& machine) {
+    const Diagnostics all = warnings(e, nodes, machine);
+    REQUIRE(all.size() == 1);
+    return all[0].message;
+  };
+  CHECK_THAT(said(2, a100), Catch::StartsWith("NCCL_P2P_NET_CHUNKSIZE=524288 is not modelled"));
+  CHECK_THAT(said(1, a100), Catch::StartsWith("NCCL_P2P_NVL_CHUNKSIZE=131072 is not modelled"));
+  CHECK_THAT(said(1, cards), Catch::StartsWith("NCCL_P2P_PCI_CHUNKSIZE=65536 is not modelled"));
+}
+
 TEST_CASE("sockets in place of the described NICs are warned of, with what to do") {
   const auto said = [](const std::vector<std::pair<std::string, std::string>>& variables, int nodes = 2,
                        bool sockets = false) {

@@ -195,3 +195,40 @@ TEST_CASE("a near miss has the nodes that its GPUs fill, and says where these ar
     CHECK(p.near_misses.back().more_nodes == (nodes == 1));
   }
 }
+
+TEST_CASE("of a number of GPUs that splits little the nearest below on which a layout fits is offered beside more") {
+  int below = 0;
+  for (const int gpus : {3, 5, 6, 7})
+    for (double gigabytes = 2.5; gigabytes < 6; gigabytes += 0.25) {
+      PlanInputs in = small(static_cast<std::int64_t>(gigabytes * 1e9));
+      in.base.batch.global_batch = 210;  // of which every one of these has its part
+      in.space.zero = {0};
+      in.space.recompute = {Recompute::full};
+      const auto fits = [&](int count) {
+        in.gpus = count;
+        return planned(in, cluster(16)).feasible > 0;
+      };
+      in.gpus = gpus;
+      const PlanResult p = planned(in, cluster(1));
+      if (p.feasible > 0 || !p.smallest) continue;
+      INFO(gpus << " GPUs of " << gigabytes << " GB");
+      const auto miss = std::ranges::find(p.near_misses, NearMissKind::fewer_gpus, &NearMiss::kind);
+      int nearest = gpus - 1;
+      while (2 * nearest > gpus && !fits(nearest)) --nearest;
+      REQUIRE((miss != p.near_misses.end()) == (2 * nearest > gpus));
+      if (miss == p.near_misses.end()) continue;
+      CHECK(miss->gpus == nearest);
+      ++below;
+    }
+  CHECK(below > 3);
+}
+
+TEST_CASE("a layout that the order of ranks has no place for is rejected with the order that has") {
+  PlanInputs in = small();
+  in.base.layout.order = RankOrder::tp_pp_dp;
+  in.space.cp = {2};
+  const PlanResult p = planned(in, cluster(2));
+  CHECK(std::ranges::any_of(p.rejected, [](const Rejection& r) {
+    return r.reason == "cp 2 has no place in the order tp-pp-dp; use order: tp-cp-ep-dp-pp";
+  }));
+}

@@ -316,6 +316,54 @@ TEST_CASE("a change that is offered to raise the ratio raises it to what is said
   CHECK(offered > 20);
 }
 
+TEST_CASE("a server that communicates for long is warned, and what is offered raises its ratio to what is said") {
+  Dice dice(9);
+  int warned = 0, offered = 0;
+  for (int step = 0; step < 60; ++step) {
+    const bool continuous = dice.roll(2) == 0;
+    Serving serving{8 * (1 + dice.roll(8)), dice.pick({64, 512}), 20, 1, 2};
+    if (continuous) serving.batching = Batching::continuous;
+    StepInputs in = inputs(dice.roll(3) == 0 ? small_experts() : small_model(),
+                           layout(dice.pick({1, 2, 8}), continuous ? 1 : dice.pick({1, 2}), dice.pick({1, 2})),
+                           serving.prompt_tokens, 1);
+    in.serving = serving;
+    in.serving->cut_by_stages = true;
+    in.serving->cut(in.layout);
+    in.options.optimizer = false;
+    in.gpu.peak["bf16"] = FlopRate(dice.pick({100, 400}) * 1e12);
+    in.gpu.memory_bandwidth = Bandwidth(10e12);
+    if (!check_step(in, 32, {}).empty()) continue;
+    const StepResult r = forecast(in, four_nodes(), Method::estimate);
+    const Seconds exposed = r.breakdown.tp_exposed + r.breakdown.ep_exposed;
+    CHECK(r.compute_to_communication == Approx(exposed > Seconds{} ? r.breakdown.compute / exposed : 0));
+    const auto warning = std::ranges::find_if(
+        r.warnings, [](const std::string& w) { return w.starts_with("prompts and tokens together compute only"); });
+    const bool low = r.compute_to_communication > 0 && r.compute_to_communication < 2;
+    CHECK(low == (warning != r.warnings.end()));
+    if (!low) continue;
+    INFO("step " << step << ": " << *warning);
+    CHECK_THAT(*warning, Catch::Contains("would"));
+    ++warned;
+    for (const Offered& one : offers_in(*warning)) {
+      auto [changed, ranks] = with(in, one, 32);
+      changed.serving->cut(changed.layout);
+      REQUIRE(check_step(changed, ranks, {}).empty());
+      CHECK(changed.layout.world() == in.layout.world());
+      const StepResult then = forecast(changed, four_nodes(), Method::estimate);
+      CHECK(then.tokens_per_s_per_gpu >= Approx(r.tokens_per_s_per_gpu));
+      ++offered;
+      if (one.said == "nothing to wait for") {
+        CHECK(then.compute_to_communication == 0);
+        continue;
+      }
+      CHECK(then.compute_to_communication == Approx(std::stod(one.said)).margin(0.006));
+      CHECK(then.compute_to_communication > r.compute_to_communication);
+    }
+  }
+  CHECK(warned > 5);
+  CHECK(offered > 10);
+}
+
 TEST_CASE("more than a third of a step exposed is warned about, and what is offered lowers it to what is said") {
   Dice dice(11);
   int warned = 0, offered = 0;

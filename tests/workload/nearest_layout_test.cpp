@@ -109,3 +109,22 @@ TEST_CASE("the nearest layout of fewer GPUs is what is said of a machine that ha
   other.options.precision = "bf61";
   CHECK(nearest_layout(other, 16, {}).empty());
 }
+
+TEST_CASE("a dense model of which another key could not be read has no ep, and the nearest layout has none either") {
+  StepInputs in = small_step(2, 4, 8);
+  in.model.vocab = 1;
+  in.layout.ep = 5;
+  Origins origins;
+  origins.set("layout.pp", {"s.yaml", 1, 1});
+  origins.spoil("model.vocab");
+  const std::string found = to_text(check_step(in, 16, origins));
+  CHECK_THAT(found, Catch::Contains("ep 5 needs a model with experts") && Catch::Contains("needs 64 GPUs") &&
+                        Catch::Contains("the nearest layout that works but for the other errors: tp 2, pp 4, dp 2") &&
+                        !Catch::Contains("dp 2, ep"));
+  // Whether it is dense is not known where its description could not be read.
+  for (const char* path : {"model", "model.config", "model.experts", "model.experts.count"}) {
+    Origins unknown = origins;
+    unknown.spoil(path);
+    CHECK_THAT(to_text(check_step(in, 16, unknown)), !Catch::Contains("needs a model with experts"));
+  }
+}

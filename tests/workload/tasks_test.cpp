@@ -70,6 +70,44 @@ TEST_CASE("time without any task running is the bubble, computing hides the rest
   CHECK(b.optimizer.count() == Approx(1e-3));
 }
 
+TEST_CASE("tasks compute so many times as long as they communicate, hidden or not") {
+  for (const bool overlap : {true, false}) {
+    const StepResult r = forecast_of(layer_175b(overlap));
+    CHECK(r.compute_to_communication == Approx(2).epsilon(1e-12));  // 80 ms and 40 ms
+    CHECK(r.warnings.empty());
+  }
+  // 80 ms and 120 ms: beside computing 25 ms of the second are hidden.
+  const auto slow = [](bool overlap) {
+    return TaskGraph{{{"attention", "compute", ms(30), {}, Category::compute},
+                      {"reduce attention", "tp", ms(75), {"attention"}, Category::tp},
+                      {"mlp", "compute", ms(50), {"attention"}, Category::forward},
+                      {"reduce mlp", "dp", ms(45), {"mlp"}, Category::dp},
+                      {"adam", "compute", ms(1), {"reduce mlp"}, Category::optimizer}},
+                     overlap};
+  };
+  const StepResult serial = forecast_of(slow(false)), beside = forecast_of(slow(true));
+  for (const StepResult& r : {serial, beside}) {
+    CHECK(r.compute_to_communication == Approx(2.0 / 3));
+    REQUIRE(r.warnings.size() == 1);
+    CHECK_THAT(r.warnings[0],
+               Catch::StartsWith("tasks compute only 0.67 times as long as they communicate (80 ms and 120 ms), the "
+                                 "longest in reduce attention (75 ms); ") &&
+                   Catch::Contains("40 ms of communication at most"));
+  }
+  CHECK(beside.step.count() == Approx(0.126));  // 30 + 50 + 45 + 1
+  CHECK_THAT(serial.warnings[0], Catch::EndsWith("tasks.overlap: true would hide 75 ms of the step (126 ms)"));
+  CHECK_THAT(beside.warnings[0], !Catch::Contains("tasks.overlap"));
+}
+
+TEST_CASE("tasks that only communicate, or none that do, have no ratio") {
+  const TaskGraph talks{{{"t", "tp", ms(4), {}, Category::tp}}, true};
+  const TaskGraph computes{{{"c", "compute", ms(4), {}, Category::compute}}, true};
+  for (const TaskGraph& graph : {talks, computes}) {
+    CHECK(forecast_of(graph).compute_to_communication == 0);
+    CHECK(forecast_of(graph).warnings.empty());
+  }
+}
+
 TEST_CASE("tasks of one stream run in the order in which they are written") {
   const TaskGraph graph{{{"long", "tp", ms(5), {}, Category::tp}, {"short", "tp", ms(1), {}, Category::tp}}, true};
   CHECK(forecast_of(graph).step.count() == Approx(6e-3));

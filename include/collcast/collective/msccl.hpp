@@ -87,8 +87,8 @@ struct StepRef {
 /// An order in which every step can run; or why the algorithm is not what it says, with the places in its file: peers
 /// that do not match, waits in a circle, data that is not there, sums that count a contribution twice, steps that touch
 /// the same chunk with nothing that orders them, and ranks that do not end with what the collective promises, with
-/// their bytes at `size`. `root` as in CollectiveRequest. Proved for every legal interleaving, for buffers between
-/// ranks that never fill.
+/// their bytes at `size`; these also where steps race, as they end in one of the orders. `root` as in
+/// CollectiveRequest. Proved for every legal interleaving, for buffers between ranks that never fill.
 /// `goes_on` is told how many steps have run, every thousand or so; false ends the proof, which is then none.
 Result<std::vector<StepRef>> prove(const Algorithm&, Bytes size, int root = 0,
                                    const std::function<bool(std::size_t steps)>& goes_on = {});

@@ -51,6 +51,7 @@ struct Environment {
   std::vector<Setting> given;               ///< all of them
   std::vector<std::string> without_effect;  ///< names that NCCL has and that change no forecast
   std::vector<Setting> leave_nics;          ///< with which nodes are reached otherwise than by the described NICs
+  std::vector<Setting> pair_chunks;         ///< NCCL_P2P_NET_CHUNKSIZE and its kin, which no forecast follows
   std::optional<Setting> no_bridges;        ///< NCCL_NVB_DISABLE: sends through a GPU between, which are forecast still
 
   /// NCCL_ALGO and NCCL_PROTO, of a collective.
@@ -71,14 +72,17 @@ struct Environment {
   std::optional<Bytes> nvls_chunk;                ///< NCCL_NVLS_CHUNKSIZE, of a head and channel: at most
   std::optional<Bytes> nvls_tree_chunk;           ///< NCCL_NVLSTREE_MAX_CHUNKSIZE, the same of a tree over nodes
   bool pat = true;                                ///< NCCL_PAT_ENABLE
-  bool peer_access = true;                        ///< NCCL_P2P_DISABLE is not set
-  CrossNic cross_nic = CrossNic::if_needed;       ///< NCCL_CROSS_NIC
-  bool pxn = true;                                ///< NCCL_PXN_DISABLE is not set
-  bool pxn_of_pairs = true;                       ///< NCCL_P2P_PXN_LEVEL is not 0
-  PathType gpudirect_level = PathType::pxb;       ///< NCCL_NET_GDR_LEVEL: how far NICs may be for GPUDirect RDMA
-  Bytes simple_buffer{4 << 20};                   ///< NCCL_BUFFSIZE, of one connection: eight slots
-  Bytes ll_buffer{512 << 10};                     ///< NCCL_LL_BUFFSIZE, of which half is payload
-  Bytes ll128_buffer{4'915'200};                  ///< NCCL_LL128_BUFFSIZE, of which 15/16 are payload
+  bool peer_access = true;                        ///< neither NCCL_P2P_DISABLE=1 nor NCCL_P2P_LEVEL=LOC
+  std::optional<PathType> peer_level;             ///< NCCL_P2P_LEVEL, another: what it changes is the machine's
+  std::optional<int> min_p2p_channels, max_p2p_channels;  ///< NCCL_MIN_P2P_NCHANNELS, NCCL_MAX_P2P_NCHANNELS
+  std::optional<int> net_peer_channels;                   ///< NCCL_NCHANNELS_PER_NET_PEER
+  CrossNic cross_nic = CrossNic::if_needed;               ///< NCCL_CROSS_NIC
+  bool pxn = true;                                        ///< NCCL_PXN_DISABLE is not set
+  bool pxn_of_pairs = true;                               ///< NCCL_P2P_PXN_LEVEL is not 0
+  PathType gpudirect_level = PathType::pxb;  ///< NCCL_NET_GDR_LEVEL: how far NICs may be for GPUDirect RDMA
+  Bytes simple_buffer{4 << 20};              ///< NCCL_BUFFSIZE, of one connection: eight slots
+  Bytes ll_buffer{512 << 10};                ///< NCCL_LL_BUFFSIZE, of which half is payload
+  Bytes ll128_buffer{4'915'200};             ///< NCCL_LL128_BUFFSIZE, of which 15/16 are payload
 
   /// That ran, as NCCL counts versions (20804 is 2.8.4); 0: not known, as a current one. Not a variable.
   int version = 0;
@@ -93,11 +97,12 @@ struct Environment {
 std::string text_of(const Environment&);
 
 /// What no forecast follows, though it matters: between nodes NCCL_NET=Socket and NCCL_IB_DISABLE=1, but where the
-/// network is sockets as it is described; NCCL_NVB_DISABLE=1 on a machine where GPUs send through others. And that
-/// forecasts of CollNet are rough, where it is taken.
+/// network is sockets as it is described; NCCL_NVB_DISABLE=1 on a machine where GPUs send through others; a level of
+/// NCCL_P2P_LEVEL that some pairs of its GPUs are beyond; chunks of sends and receives. And that forecasts of CollNet
+/// are rough, where it is taken.
 Diagnostics warnings(const Environment&, int nodes, const TopologySpec&);
 /// Names of variables that change nothing on that machine: `without_effect`, those of CollNet on one that has none,
-/// NCCL_NVB_DISABLE where no GPU sends through another.
+/// NCCL_NVB_DISABLE where no GPU sends through another, NCCL_P2P_LEVEL where pairs reach each other as without.
 std::vector<std::string> unused(const Environment&, const TopologySpec&);
 
 /// With the files, which text_of() names too.

@@ -52,6 +52,12 @@ struct StatedGraph {
   Graph graph;
   int nics = 0;  ///< that its channels leave a node by; 0: of one node
   Location where;
+  /// Of each channel, in their order, with its GPUs; empty where a graph was made otherwise.
+  struct Place {
+    Location channel;
+    std::vector<Location> gpus;
+  };
+  std::vector<Place> places = {};
   bool is_collnet() const { return id == 2 || id == 4; }
 };
 /// NCCL_GRAPH_FILE; a pattern that it does not state is searched for.

@@ -239,7 +239,9 @@ struct StepResult {
   std::vector<MemoryUse> memory_by_stage;
   std::vector<CollectiveCost> collectives;
   std::optional<CriticalPath> critical_path;  ///< of the timeline
-  double compute_to_communication = 0;        ///< of one layer: TP, exposed CP and EP; below 2 is warned about; 0: none
+  /// Of one layer: TP, exposed CP and EP; of a server from the prompts to the last token, exposed TP and EP; of tasks
+  /// all that communicate. Below 2 is warned about; 0: none.
+  double compute_to_communication = 0;
   std::vector<std::string> warnings;
   int micro_batches = 0;
   StageTerms stage;                       ///< as priced by the method that counts
