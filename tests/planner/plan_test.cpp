@@ -211,6 +211,35 @@ TEST_CASE("expert parallelism is searched where it is asked for, within the rank
   CHECK(complete(q, ranked, in).ep == 4);
 }
 
+TEST_CASE("a sharding group without all experts rules out ZeRO, for that reason and not for memory") {
+  const Fabric fabric = cluster(2);
+  PlanInputs in = small();
+  in.base.model.experts = {8, 2, 1024};
+  in.base.layout.order = RankOrder::tp_cp_ep_dp_pp;
+  in.base.layout.dp_shard = 2;
+  in.space.tp = in.space.pp = {1};
+  in.space.ep = {8};
+  in.space.zero = {0, 1, 2, 3};
+  const PlanResult p = planned(in, fabric);
+  CHECK(p.feasible > 0);
+  for (const PlannedLayout& l : p.ranked) {
+    CHECK(l.choice.zero == 0);
+    StepInputs step = in.base;
+    put(l.choice, step);
+    CHECK(l.estimate.count() == Approx(forecast_on_two(step).step.count()).epsilon(1e-12));
+  }
+  const std::string reason =
+      "the 2 ranks of a stage that dp_shard 2 splits states over are no whole groups of the 8 that ep 8 and etp 1 "
+      "spread all experts over";
+  const auto said = std::ranges::find(p.rejected, reason, &Rejection::reason);
+  REQUIRE(said != p.rejected.end());
+  CHECK(said->count == p.evaluated / 4 * 3);
+  LayoutChoice choice = p.ranked.front().choice;
+  choice.zero = 1;
+  CHECK(planner::objections(in, choice, 8) == std::vector<std::string>{reason});
+  CHECK((!p.smallest || p.smallest->choice.zero == 0));
+}
+
 TEST_CASE("each reason of a rejection is one that a single layout gives") {
   const PlanInputs in = small();
   const PlanResult p = planned(in, cluster(2));
