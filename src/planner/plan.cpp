@@ -84,7 +84,7 @@ class FamilySearch {
       result_.rejected[ObjectionKind::micro_batches_go_round] += count;
       return true;
     }
-    if (in_.base.layout.twins() > 1 && micro_batches % 2 != 0) {
+    if (from_both_ends(schedule_of(choice, in_.base.layout.schedule)) && micro_batches % 2 != 0) {
       result_.rejected[ObjectionKind::half_from_either_end] += count;
       return true;
     }

@@ -240,6 +240,27 @@ TEST_CASE("a sharding group without all experts rules out ZeRO, for that reason 
   CHECK((!p.smallest || p.smallest->choice.zero == 0));
 }
 
+TEST_CASE("beside dualpipe an interleaved layout needs no even number of micro-batches") {
+  PlanInputs in = small(40'000'000'000);
+  in.base.layout.schedule = PipelineSchedule::dualpipe;
+  in.base.model.layers = 6;
+  in.base.batch.global_batch = 6;
+  in.gpus = 6;
+  in.space.pp = {3};
+  in.space.tp = in.space.micro_batch = {1};
+  in.space.vpp = {2};
+  const PlanResult p = planned(in, cluster(1));
+  CHECK(p.feasible == p.evaluated);
+  CHECK(p.feasible > 0);
+  in.space.pp = {2};  // of three micro-batches none has half from either end
+  in.gpus = 4;
+  in.space.vpp = {1};
+  const PlanResult two_ways = planned(in, cluster(1));
+  CHECK(two_ways.feasible == 0);
+  REQUIRE(two_ways.rejected.size() == 1);
+  CHECK(two_ways.rejected[0].kind == ObjectionKind::half_from_either_end);
+}
+
 TEST_CASE("each reason of a rejection is one that a single layout gives") {
   const PlanInputs in = small();
   const PlanResult p = planned(in, cluster(2));
