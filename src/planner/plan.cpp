@@ -48,6 +48,7 @@ class FamilySearch {
         family_(family),
         step_(in.base),
         misfits_(6 * family.vpp.size()),
+        split_(4 * family.vpp.size()),
         cut_(4 * family.vpp.size()) {}
 
   FamilyResult run(Desk& desk) {
@@ -83,7 +84,7 @@ class FamilySearch {
       result_.rejected[ObjectionKind::micro_batches_go_round] += count;
       return true;
     }
-    if (in_.base.layout.twins() > 1 && micro_batches % 2 != 0) {
+    if (from_both_ends(schedule_of(choice, in_.base.layout.schedule)) && micro_batches % 2 != 0) {
       result_.rejected[ObjectionKind::half_from_either_end] += count;
       return true;
     }
@@ -137,10 +138,24 @@ class FamilySearch {
     return *known;
   }
 
-  /// What check_step has against a layout that fits the memory, the same for all with the v-th vpp and a ZeRO stage:
-  /// ZeRO-3 has no buckets, and no_sync does not go with ZeRO-2.
+  std::size_t with_zero(std::size_t v) const { return 4 * v + static_cast<std::size_t>(step_.options.zero); }
+
+  /// What ZeRO adds to that before memory is asked, the same for all with the v-th vpp and a ZeRO stage: whom states
+  /// are split over, and what does not go with split gradients or weights.
+  const std::string& split(std::size_t v) {
+    std::optional<std::string>& known = split_[with_zero(v)];
+    if (!known) {
+      known.emplace();
+      if (step_.options.zero > 0)
+        if (const auto wrong = misfits_before_memory(step_, fabric_.rank_count()); !wrong.empty())
+          known = wrong.front().said.message;
+    }
+    return *known;
+  }
+
+  /// What check_step has against a layout that fits the memory, of which the same holds: ZeRO-3 has no buckets.
   const std::string& cut(std::size_t v) {
-    std::optional<std::string>& known = cut_[4 * v + static_cast<std::size_t>(step_.options.zero)];
+    std::optional<std::string>& known = cut_[with_zero(v)];
     if (!known) {
       const Diagnostics wrong = check_step(step_, fabric_.rank_count(), {});
       known = wrong.empty() ? std::string() : reason_of(wrong.front());
@@ -157,6 +172,10 @@ class FamilySearch {
   /// False where it was stopped before its prices were known.
   bool weigh(const LayoutChoice& choice, std::size_t v, Desk& desk) {
     arrange(choice);
+    if (const std::string& objection = split(v); !objection.empty()) {
+      ++result_.rejected[{ObjectionKind::misfit, objection}];
+      return true;
+    }
     const std::optional<MemoryUse> memory = countable_peak_memory(step_, fabric_.ranks_per_node());
     if (!memory) {
       ++result_.rejected[ObjectionKind::memory_beyond_count];
@@ -214,8 +233,8 @@ class FamilySearch {
   const Family& family_;
   StepInputs step_;
   std::vector<std::optional<std::vector<StepMisfit>>> misfits_;  // by vpp, recomputation, sequence parallelism
-  std::vector<std::optional<std::string>> cut_;
-  std::map<int, LayoutFamily> closed_forms_;  // by vpp
+  std::vector<std::optional<std::string>> split_, cut_;          // by vpp, ZeRO stage
+  std::map<int, LayoutFamily> closed_forms_;                     // by vpp
   FamilyResult result_;
 };
 

@@ -31,7 +31,7 @@ std::string cast_formula(const StepInputs& in, const KeptTensors& kept, LayerSha
   const ProductInputs of = product_inputs(in, kept, shape);
   std::vector<std::string> parts;
   if (of.norms > 0) parts.push_back(kept.read_once == 1 ? "T' h" : fmt::format("{} T' h", kept.read_once));
-  if (of.latent > 0) parts.push_back(in.model.latent.q_rank > 0 ? "T' (rq + rkv)" : "T rkv");
+  if (of.latent > 0) parts.push_back(in.model.latent.q_rank > 0 ? "T' (rq + rkv)" : "T' rkv");
   if (of.mlp > 0) parts.push_back(shape.has_experts() ? "T fs / TP" : "T f / TP");
   const char* row = in.model.experts.latent > 0 ? "l" : "h";
   const std::string of_row = fmt::format("{}{}{}", of.rows > 0 ? row : "", of.rows > 0 && of.experts > 0 ? " + " : "",
@@ -172,7 +172,7 @@ Section activations_section(const StepInputs& in, const MemoryTerms& terms) {
   if (shape.is_linear()) {
     if (a.projections > Volume{}) add_linear_attention(out, in, terms, a, "");
   } else if (shape.attends() && m.latent.kv_rank > 0) {
-    add_latent_activations(out, in, terms, shape, tokens(in), m.latent.q_rank > 0 ? rows(in) : tokens(in));
+    add_latent_activations(out, in, terms, shape, tokens(in), rows(in));
   } else if (shape.attends()) {
     const int gates = !m.attention_gate ? 0
                       : kept.query      ? 2

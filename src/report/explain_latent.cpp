@@ -39,12 +39,11 @@ void add_latent_activations(Section& out, const StepInputs& in, const MemoryTerm
         a.projections, "query, key, value, and the core's output");
   if (terms.parameters.frozen)
     add("small ranks",
-        l.q_rank > 0 ? "w T' (rq + rkv + dr + what adapters read)" : "w T (rkv + dr + what adapters read)",
-        fmt::format("{} x {} x {}", w, kept_rows,
-                    exact(a.latent.value() / (terms.weight_bytes * (l.q_rank > 0 ? terms.rows : terms.tokens)))),
+        l.q_rank > 0 ? "w T' (rq + rkv + dr + what adapters read)" : "w T' (rkv + dr + what adapters read)",
+        fmt::format("{} x {} x {}", w, kept_rows, exact(a.latent.value() / (terms.weight_bytes * terms.rows))),
         a.latent, "before their norm, and after it where the matrix behind has an adapter");
   else
-    add("small ranks", l.q_rank > 0 ? "w T' (2 rq + 2 rkv + dr)" : "w T (2 rkv + dr)",
+    add("small ranks", l.q_rank > 0 ? "w T' (2 rq + 2 rkv + dr)" : "w T' (2 rkv + dr)",
         fmt::format("{} x {} x (2 x {} + 2 x {} + {})", w, kept_rows, l.q_rank, l.kv_rank, l.rope), a.latent,
         "before and after their norm");
   if (const SparseAttention& s = m.sparse; terms.parameters.frozen)

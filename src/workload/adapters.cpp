@@ -34,10 +34,10 @@ class LayerMatrices {
              Split::out, Of::attention}};
   }
 
-  /// Into the small ranks a rank has its own rows, unless queries need the hidden states of all.
+  /// Into the small ranks a rank has its own rows.
   std::vector<Adapted> latent_heads() const {
     const LatentAttention& l = in_.model.latent;
-    const double q = l.q_rank, kv = l.kv_rank, down = q > 0 ? s_.rows : s_.tokens;
+    const double q = l.q_rank, kv = l.kv_rank, down = s_.rows;
     const double keys = in_.model.heads * static_cast<double>(l.nope) / in_.layout.tp;
     std::vector<Adapted> all;
     if (q > 0) {

@@ -186,9 +186,8 @@ class ExpertCheck {
   /// The ranks of a shard have all experts, each as often.
   void expert_shards() {
     const ParallelLayout& l = in_.layout;
-    if (l.dp_shard <= 0 || l.dp % l.dp_shard != 0 || !l.experts_apart()) return;
+    if (l.dp_shard <= 0 || l.dp % l.dp_shard != 0 || shards_have_all_experts(l)) return;
     const int ranks = l.tp * l.cp * l.dp_shard, apart = l.expert_tp() * l.ep;
-    if (ranks % apart == 0) return;
     wrong({"layout.dp_shard", "layout.ep"},
           "the " + std::to_string(ranks) + " ranks of a stage that dp_shard " + std::to_string(l.dp_shard) +
               " splits states over are no whole groups of the " + std::to_string(apart) + " that ep " +

@@ -1,6 +1,7 @@
 // Whether a pipeline's stages and chunks go into the layers, and one's own schedule into the layout.
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <utility>
 
 #include "collcast/workload/own_schedule.hpp"
@@ -104,11 +105,22 @@ class PipelineCheck {
     return "schedule " + std::string(to_string(in_.layout.schedule));
   }
 
-  /// Of more than one.
-  int least_stages() const {
-    int pp = 2;
-    while (in_.model.layers % pp != 0) ++pp;
-    return pp;
+  /// Whether the chunks that are asked for go round so many stages, which layers and micro-batches go into.
+  bool rounds_of(int pp) const {
+    const ParallelLayout& l = in_.layout;
+    const std::int64_t slices = std::int64_t{pp} * l.vpp, layers = in_.model.layers;
+    const std::int64_t samples = std::int64_t{in_.batch.micro_batch} * l.dp;
+    const bool batch = !in_.serving && misfits_.origins.good("batch.global_batch") &&
+                       misfits_.origins.good("batch.micro_batch") && in_.batch.global_batch % samples == 0;
+    return (l.uneven_stages ? layers >= slices : layers % slices == 0) &&
+           (!batch || in_.batch.global_batch % (samples * pp) == 0);
+  }
+  /// The fewest stages, but more than one, that do.
+  std::optional<int> least_stages() const {
+    if (is_own(in_.layout.schedule)) return {};
+    for (int pp = 2; pp <= in_.model.layers; ++pp)
+      if (rounds_of(pp)) return pp;
+    return {};
   }
 
   void chunks() {
@@ -119,16 +131,18 @@ class PipelineCheck {
         wrong({"layout.vpp", "layout.schedule"},
               vpp + " needs schedule interleaved; the schedule is " + std::string(to_string(l.schedule)) +
                   seen("layout.schedule"),
-              use_schedule(PipelineSchedule::interleaved).or_use("vpp 1", [](StepInputs& in) { in.layout.vpp = 1; }));
+              l.pp > 1 && rounds_of(l.pp) ? use_schedule(PipelineSchedule::interleaved).or_use("vpp 1", one_chunk)
+                                          : Hint("use vpp 1", one_chunk));
       return;
     }
     const int layers = in_.model.layers, of_stage = layers / l.pp;
-    if (l.pp == 1)
+    if (l.pp == 1) {
+      const std::optional<int> pp = least_stages();
       return wrong({"layout.schedule", "layout.pp"},
                    schedule_name() + " needs at least 2 pipeline stages; pp is 1" + seen("layout.pp"),
-                   layers > 1 ? Hint::use("pp", &ParallelLayout::pp, {least_stages()})
-                                    .or_use(schedule_key(PipelineSchedule::one_f_one_b), plain)
-                              : Hint("use schedule: 1f1b", plain));
+                   pp ? Hint::use("pp", &ParallelLayout::pp, {*pp}).or_use(plain_key(), plain)
+                      : Hint("use " + plain_key(), plain));
+    }
     if (l.uneven_stages) {
       // Each slice of the model has a layer at least, or embedding and head stand for one.
       if (of_stage < l.vpp && !ends_stand_for_layers(in_))
@@ -138,7 +152,7 @@ class PipelineCheck {
               of_stage >= 1 ? Hint("use vpp " + std::to_string(of_stage) + (of_stage > 1 ? " or less" : ""),
                                    [of_stage](StepInputs& in) { in.layout.vpp = of_stage; })
               : layers >= 2 ? at_most(layers)
-                            : Hint("use schedule: 1f1b", plain));
+                            : Hint("use " + plain_key(), plain));
       return;
     }
     if (of_stage % l.vpp != 0)
@@ -151,9 +165,15 @@ class PipelineCheck {
   Hint use_vpp(int of_stage) const {
     return Hint::use("vpp", &ParallelLayout::vpp, near_divisors(of_stage, in_.layout.vpp));
   }
+  static void one_chunk(StepInputs& in) { in.layout.vpp = 1; }
+  /// Without chunks, which it has not.
   static void plain(StepInputs& in) {
     in.layout.schedule = PipelineSchedule::one_f_one_b;
     in.layout.own = nullptr;
+    one_chunk(in);
+  }
+  std::string plain_key() const {
+    return schedule_key(PipelineSchedule::one_f_one_b) + (in_.layout.vpp > 1 ? " with vpp: 1" : "");
   }
 
   /// Two equal chunks on each stage.

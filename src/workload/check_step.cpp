@@ -1,5 +1,6 @@
 // Everything wrong with a model, layout, batch and GPU together; each with the nearest value that works.
 #include <algorithm>
+#include <functional>
 #include <limits>
 #include <numeric>
 #include <string>
@@ -51,7 +52,7 @@ class Check {
     workload::check_linear_attention(misfits_);
     workload::check_pipeline(misfits_);
     sharding();
-    context_parallel();
+    workload::check_context(misfits_);
     workload::check_sparse(misfits_);
     if (in_.serving)
       serving();
@@ -221,8 +222,6 @@ class Check {
             "experts beside attention are not modelled" + seen("model.experts.count"), "use norms 0");
   }
 
-  std::string order() const { return std::string(to_string(in_.layout.order)); }
-
   void tensor_parallel() {
     const TransformerConfig& m = in_.model;
     const int tp = in_.layout.tp;
@@ -267,36 +266,6 @@ class Check {
             "rings of overlap_tp need sequence parallelism with tp " + std::to_string(tp) + seen("layout.tp") +
                 ": without it nothing is gathered",
             "use sequence_parallel: true, or overlap_tp: backward");
-  }
-
-  void context_parallel() {
-    const ParallelLayout& l = in_.layout;
-    if (l.cp == 1) return;
-    const std::string cp = "cp " + std::to_string(l.cp);
-    if (l.order != RankOrder::tp_cp_ep_dp_pp)
-      wrong({"layout.cp", "layout.order"}, cp + " has no place in the order " + order() + seen("layout.order"),
-            {"use order: tp-cp-ep-dp-pp", [](StepInputs& in) { in.layout.order = RankOrder::tp_cp_ep_dp_pp; }});
-    if (in_.options.attention != Attention::flash)
-      wrong({"layout.cp", "training.attention"}, cp + " needs flash attention" + seen("training.attention"),
-            {"use attention: flash", [](StepInputs& in) { in.options.attention = Attention::flash; }});
-    const bool ring = l.cp_exchange == ContextExchange::ring;
-    // Each rank of a ring has an early and a late piece of the sequence.
-    const int pieces = ring && in_.model.causal ? 2 : 1, sequence = in_.batch.sequence;
-    if (sequence % pieces != 0 || sequence / pieces % l.cp != 0)
-      wrong({"layout.cp", "batch.sequence"},
-            (pieces == 2 ? "twice " : "") + cp + " does not divide sequence " + std::to_string(sequence) +
-                seen("batch.sequence"),
-            Hint::use("cp", &ParallelLayout::cp, near_divisors(sequence % pieces == 0 ? sequence / pieces : 1, l.cp)));
-    if (ring || in_.model.heads % l.tp != 0) return;
-    const int heads = in_.model.heads / l.tp, keys = workload::kv_heads_per_rank(in_.model, l.tp);
-    const auto fits_keys = [&](int degree) { return keys % degree == 0 || degree % keys == 0; };
-    if (heads % l.cp != 0 || !fits_keys(l.cp))
-      wrong({"layout.cp", "model.heads", "layout.tp"},
-            cp + " does not divide the " + std::to_string(heads % l.cp != 0 ? heads : keys) +
-                (heads % l.cp != 0 ? " heads" : " KV heads") + " of a TP rank, which cp_exchange ulysses" +
-                seen("layout.cp_exchange") + " splits",
-            Hint::use("cp", &ParallelLayout::cp, near_divisors(heads, l.cp, fits_keys))
-                .or_use("cp_exchange: ring", [](StepInputs& in) { in.layout.cp_exchange = ContextExchange::ring; }));
   }
 
   void sharding() {
@@ -490,6 +459,25 @@ class Check {
             most >= round ? "use " + std::to_string(most / round * fits) + " or less" : "use a smaller pp");
   }
 
+  /// The most replicas up to so many that all goes with that goes with dp now.
+  Hint fewer_replicas(int most) const {
+    const ParallelLayout& l = in_.layout;
+    const auto passes = [&](int dp) { return in_.batch.global_batch / (in_.batch.micro_batch * dp); };
+    const bool batch = !in_.serving && origins_.good("batch.global_batch") && origins_.good("batch.micro_batch");
+    const std::function<bool(int)> conditions[] = {
+        [&](int dp) { return l.dp_shard == 0 || dp % l.dp_shard == 0; },
+        [&](int dp) { return !batch || in_.batch.global_batch % (std::int64_t{in_.batch.micro_batch} * dp) == 0; },
+        [&](int dp) { return !batch || l.schedule != PipelineSchedule::interleaved || passes(dp) % l.pp == 0; },
+        [&](int dp) { return !batch || passes(dp) % l.twins() == 0; },
+        [&](int dp) { return !batch || !is_own(l.schedule) || passes(dp) == l.own->micro_batches; },
+        [&](int dp) { return l.tp * l.cp * dp / l.expert_tp() % l.ep == 0; },
+    };
+    int dp = most;
+    while (dp > 0 && !std::ranges::all_of(conditions, [&](const auto& goes) { return !goes(l.dp) || goes(dp); })) --dp;
+    return dp > 0 ? "use dp " + std::to_string(dp) + ", or more nodes"
+                  : std::string("use a smaller tp or pp, or more nodes");
+  }
+
   void machine() {
     const ParallelLayout& l = in_.layout;
     const std::int64_t replica = std::int64_t{l.tp} * l.pp * l.cp;
@@ -504,7 +492,7 @@ class Check {
     else if (l.dp > ranks_ / replica)
       wrong({"layout.dp", "layout.tp", "layout.pp", "nodes", "topology.devices"},
             degrees + " x dp " + std::to_string(l.dp) + " needs " + std::to_string(replica * l.dp) + there,
-            "use dp " + std::to_string(ranks_ / replica) + ", or more nodes");
+            fewer_replicas(static_cast<int>(ranks_ / replica)));
     misfits_.too_large = misfits_.found.size() > before;
   }
 

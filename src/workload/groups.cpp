@@ -122,6 +122,9 @@ Group expert_replica_group(const ParallelLayout& l, Rank rank) {
   return with_twins(l, rank, expert_digits(l).replicas);
 }
 
+bool shards_have_all_experts(const ParallelLayout& l) {
+  return l.dp_shard <= 0 || !l.experts_apart() || l.tp * l.cp * l.dp_shard % (l.expert_tp() * l.ep) == 0;
+}
 int expert_shard_copies(const ParallelLayout& l) { return l.dp_shard > 0 ? l.dp / l.dp_shard : 1; }
 int expert_shards(const ParallelLayout& l) { return l.expert_replicas() / expert_shard_copies(l); }
 

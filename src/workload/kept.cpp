@@ -33,10 +33,6 @@ int norm_outputs(const StepInputs& in, LayerShape shape) {
   return one ? (heads || up ? 1 : 0) : (heads ? 1 : 0) + (up ? 1 : 0);
 }
 
-double rows_of_latent(const StepInputs& in, const Share& share) {
-  return in.model.latent.q_rank > 0 ? share.rows : share.tokens;
-}
-
 /// Elements of a row of latent attention before and after the norms of its small ranks; what frozen matrices alone read
 /// is not kept.
 double kept_of_latent(const StepInputs& in) {
@@ -66,7 +62,7 @@ void add_attention(const StepInputs& in, const KeptTensors& tensors, const Share
                             ((tensors.query ? share.query : 0) + share.output + (tensors.query ? 2 : 1) * share.gate +
                              SharedKeyCore(in).kept(share, tensors.key, tensors.value)));
   kept.indexer = Volume(kept_by_indexer(in));
-  if (share.latent > 0) kept.latent = Volume(w * rows_of_latent(in, share) * kept_of_latent(in));
+  if (share.latent > 0) kept.latent = Volume(w * share.rows * kept_of_latent(in));
   if (!tensors.core) return;
   kept.core =
       Volume(in.options.attention == Attention::flash ? 4 * share.lse
@@ -118,14 +114,14 @@ double waiting_of_attention(const StepInputs& in, const Share& s, LayerShape sha
     const LinearShare linear(in);
     return s.tokens * (linear.columns + linear.values);
   }
-  return s.tokens * (s.query + s.gate + s.output + SharedKeyCore(in).kept(s, true, true)) +
-         rows_of_latent(in, s) * 2 * s.latent + waiting_of_indexer(in);
+  return s.tokens * (s.query + s.gate + s.output + SharedKeyCore(in).kept(s, true, true)) + s.rows * 2 * s.latent +
+         waiting_of_indexer(in);
 }
 double inputs_of_attention(const StepInputs& in, const Share& s, LayerShape shape) {
   if (!shape.has_mixer()) return 0;
   if (shape.is_linear()) return s.tokens * LinearShare(in).values;
   const double ranks = in.model.latent.q_rank + in.model.latent.kv_rank;
-  return s.tokens * s.output + (s.latent > 0 ? rows_of_latent(in, s) * ranks : 0);
+  return s.tokens * s.output + (s.latent > 0 ? s.rows * ranks : 0);
 }
 
 }  // namespace
@@ -224,7 +220,7 @@ ProductInputs product_inputs(const StepInputs& in, const KeptTensors& kept, Laye
   const LatentAttention& l = in.model.latent;
   ProductInputs of;
   of.norms = kept.read_once * share.rows * share.hidden;
-  if (shape.attends() && share.latent > 0) of.latent = workload::rows_of_latent(in, share) * (l.q_rank + l.kv_rank);
+  if (shape.attends() && share.latent > 0) of.latent = share.rows * (l.q_rank + l.kv_rank);
   if (kept.activated) of.mlp = share.tokens * workload::mlp_width(share, shape);
   if (!shape.has_experts() || !kept.dispatched) return of;
   if (kept.expert_rows) of.rows = share.taken * share.expert_row;

@@ -113,7 +113,7 @@ std::vector<Segment> Layer::weights() const {
   extend(last, accumulation());
   return joined({{"mlp input", Category::backward, {}, mlp_inputs ? tp_.gather : std::nullopt},
                  {"mlp weights", Category::backward, mlp_weights(), heads_inputs ? tp_.gather : std::nullopt, 0, 0, 0,
-                  heads_bytes()},
+                  heads_input_bytes()},
                  {"attention weights", Category::backward, last, std::nullopt}});
 }
 
@@ -181,11 +181,10 @@ Operations Layer::down_backward() const {
 
 std::vector<Segment> Layer::attention_forward(Category category) const {
   Operations norm{norm_forward("attention norm")}, before;
-  if (compresses_queries()) extend(norm, down_forward());
+  if (latent_) extend(norm, down_forward());
   extend(norm, indexer_keys());
   if (latent_) {
     extend(before, forward_of(q_up_));
-    if (!compresses_queries()) extend(before, down_forward());
     extend(before, forward_of(kv_up_));
   } else {
     extend(before, forward_of(qkv_));
@@ -236,9 +235,8 @@ std::vector<Segment> Layer::heads_backward() const {
   Operations inputs, weights, norm;
   if (latent_) {
     inputs = input_gradients(kv_up_);
-    if (!compresses_queries()) extend(inputs, down_backward());
     extend(inputs, input_gradients(q_up_));
-    if (compresses_queries()) norm = down_backward();
+    norm = down_backward();
   } else {
     inputs = input_gradients(qkv_);
   }
@@ -247,8 +245,9 @@ std::vector<Segment> Layer::heads_backward() const {
   if (!splits()) extend(norm, accumulation());
   Operations first = prepared_heads_gradient();
   if (splits_qkv()) first.push_back(memory("qkv gradients joined", 2 * w_ * share_.tokens * qkv_.out));
-  std::vector<Segment> all = column_backward(in_, {"attention core", first, "attention", inputs, weights, heads_bytes(),
-                                                   heads_products().out > 0 || !gathers_heads_input()});
+  std::vector<Segment> all =
+      column_backward(in_, {"attention core", first, "attention", inputs, weights, heads_bytes(),
+                            heads_products().out > 0 || !gathers_heads_input(), heads_input_bytes()});
   all.push_back({"attention norm", Category::backward, norm, std::nullopt});
   return all;
 }
@@ -407,8 +406,17 @@ Operations Layer::gradients_of(const Linear& l, double rows, double matrices) co
 
 bool Layer::gathers_heads_input() const {
   if (!latent_) return gathers_input(qkv_);
-  // Where queries are not compressed hidden states are gathered, and not the small rank of keys and values.
-  return gathers_input(q_up_) || gathers_input(compresses_queries() ? kv_up_ : kv_down_);
+  return gathers_input(q_up_) || gathers_input(kv_up_);
+}
+
+double Layer::heads_bytes() const {
+  if (!latent_) return 0;
+  return w_ * share_.tokens * (share_.latent + (compresses_queries() ? 0 : share_.hidden));
+}
+
+double Layer::heads_input_bytes() const {
+  if (!latent_ || compresses_queries() || gathers_input(q_up_)) return heads_bytes();
+  return w_ * share_.tokens * share_.latent;
 }
 
 Operations Layer::mlp_products_forward() const {

@@ -54,10 +54,13 @@ class Layer {
   // --- latent attention ---
 
   bool compresses_queries() const { return latent_ && in_.model.latent.q_rank > 0; }
-  /// Into the small ranks each rank works on the rows that it has; of queries that are not compressed it needs all.
-  double rows_down() const { return compresses_queries() ? share_.rows : share_.tokens; }
-  /// Of what TP gathers before the heads; 0: the hidden states.
-  double heads_bytes() const { return compresses_queries() ? w_ * share_.tokens * share_.latent : 0; }
+  /// Into the small ranks each rank works on the rows that it has.
+  double rows_down() const { return share_.rows; }
+  /// Of what TP gathers before the heads: the small ranks, and hidden states for queries that are not compressed; 0:
+  /// hidden states alone.
+  double heads_bytes() const;
+  /// Of that what gradients of weights read once more.
+  double heads_input_bytes() const;
 
   void take_latent();
   void take_adapters();

@@ -145,8 +145,10 @@ class LayoutFamily::State {
     if (in_.model.experts.count > 0 && in_.layout.expert_tp() > 1) kind.expert_tp = site(fabric, expert_tp_group, rank);
     if (experts_exchange()) {
       kind.expert_dp = site(fabric, expert_replica_group, rank);
-      if (expert_shards(in_.layout) > 1) kind.expert_shards = site(fabric, expert_shard_group, rank);
-      if (expert_shard_copies(in_.layout) > 1) kind.expert_copies = site(fabric, expert_copies_group, rank);
+      // Otherwise only choices without ZeRO can come.
+      const bool whole = shards_have_all_experts(in_.layout);
+      if (whole && expert_shards(in_.layout) > 1) kind.expert_shards = site(fabric, expert_shard_group, rank);
+      if (whole && expert_shard_copies(in_.layout) > 1) kind.expert_copies = site(fabric, expert_copies_group, rank);
     }
     for (const StageLayer& layer : layers_of_stage(in_, stage))
       kind.layers.push_back({unit_of(kind_of_layer(in_, layer.number)), layer.chunk});

@@ -298,7 +298,7 @@ MemoryTerms memory_terms(const StepInputs& in, int stage, const Orders& made) {
   if (in.layout.experts_apart()) {
     terms.apart = terms.parameters.experts();
     terms.trained_apart = terms.parameters.trained_experts();
-    terms.expert_shares = expert_shards(in.layout);
+    if (in.options.zero > 0) terms.expert_shares = expert_shards(in.layout);
   }
   const auto of_part = [&](double each) { return terms.trained(each, terms.optimizer_shares, terms.zero >= 1); };
   terms.copied = of_part(optimizer.copied);

@@ -68,6 +68,8 @@ void check_communication(Misfits&);
 void check_expert_sizes(Misfits&);
 /// How they go over the ranks.
 void check_experts(Misfits&);
+/// How a sample's tokens, and heads, go over the ranks of context parallelism.
+void check_context(Misfits&);
 /// Sparse attention by itself, and what of layout and options it does not go with.
 void check_sparse_sizes(Misfits&);
 void check_sparse(Misfits&);

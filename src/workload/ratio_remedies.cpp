@@ -19,25 +19,19 @@ namespace collcast::workload {
 
 namespace {
 
-/// Of a layer of the stage; nothing where it has none, or there is no price.
-std::optional<double> ratio_of(const StepInputs& in, const Fabric& fabric, int stage, const CollectiveTime& time) {
-  const Result<StageRequests> asked = stage_requests(in, fabric, time, stage);
-  if (!asked) return {};
-  const Rank rank = rank_at(in.layout, {0, stage, 0, 0, 0});
-  const StagePlan plan = make_stage(in, fabric, stage, rank, {}, asked->usual);
-  if (shown_layer(plan) == nullptr) return {};
-  return compute_to_communication(layer_times(plan));
-}
-
-struct Exposed {
-  double share = 0;
+/// What a forecast tells of a layer and of the step: of the stage that has the most work in this layout.
+struct ByForm {
+  double ratio = 0;     ///< of a layer; 0: nothing is communicated
+  double exposed = 0;   ///< of the step, a share
   Seconds of_sample{};  ///< what the step takes over its samples
 };
-std::optional<Exposed> exposed_of(const StepInputs& in, const Fabric& fabric, const CollectiveTime& time) {
+/// Nothing where there is no price.
+std::optional<ByForm> by_form(const StepInputs& in, const Fabric& fabric, const CollectiveTime& time) {
   const Result<StepPlan> plan = make_plan(in, fabric, time);
   if (!plan) return {};
   const StepEstimate estimate = estimate_step(*plan);
-  return Exposed{exposed_share(estimate.breakdown), estimate.total / in.batch.global_batch};
+  return ByForm{compute_to_communication(layer_times(with_shown_layer(*plan, plan->slowest()))),
+                exposed_share(estimate.breakdown), estimate.total / in.batch.global_batch};
 }
 
 class Raising {
@@ -212,14 +206,16 @@ struct Tried {
   std::string text() const { return text_of(values) + " (" + said + ")"; }
 };
 
-/// "... would raise it": up to three, those first that are enough; where none is, the best.
-std::string offered(std::vector<Tried> tried, const std::string& verb, const std::string& links) {
+/// "... would raise it": up to three, those first that are enough; where none is, the best. `which` of the changes
+/// tried they are, if not all.
+std::string offered(std::vector<Tried> tried, const std::string& verb, const std::string& links,
+                    const std::string& which = {}) {
   constexpr std::size_t most_named = 3;
-  const std::string does = verb + "s it";
-  if (tried.empty()) return "none of the changes tried " + does + "; " + links + " would";
+  const std::string does = verb + "s it", all = "of the changes tried" + which;
+  if (tried.empty()) return "none " + all + " " + does + "; " + links + " would";
   if (std::ranges::none_of(tried, &Tried::enough))
-    return std::ranges::max_element(tried, {}, &Tried::better)->text() + " " + does + " most of the changes tried; " +
-           links + " would, too";
+    return std::ranges::max_element(tried, {}, &Tried::better)->text() + " " + does + " most " + all + "; " + links +
+           " would, too";
   std::ranges::stable_sort(tried, {}, [](const Tried& one) { return !one.enough; });
   if (tried.size() > most_named) tried.resize(most_named);
   std::string out = tried.front().text();
@@ -237,20 +233,25 @@ std::string ratio_text(double ratio) {
 
 std::string share_text(double share) { return format_count(std::round(100 * share)) + " %"; }
 
-std::string what_would_raise(const StepInputs& in, const Fabric& fabric, int stage, const CollectiveTime& time) {
+std::string what_would_raise(const StepInputs& in, const Fabric& fabric, const CollectiveTime& time) {
   const std::string links = "a faster link between these GPUs";
-  const std::optional<double> now = ratio_of(in, fabric, stage, time);
+  const std::optional<ByForm> now = by_form(in, fabric, time);
   if (!now) return links + " would raise it";
   std::vector<Tried> raised;
+  bool slower = false;
   for (const Change& change : possible(Raising(in).of_layer(), in, fabric)) {
-    const std::optional<double> ratio = ratio_of(change.in, fabric, stage, time);
-    if (!ratio || (*ratio > 0 && *ratio < worth_saying * *now)) continue;
+    const std::optional<ByForm> then = by_form(change.in, fabric, time);
+    if (!then || (then->ratio > 0 && then->ratio < worth_saying * now->ratio)) continue;
+    if (then->of_sample >= now->of_sample) {
+      slower = true;
+      continue;
+    }
     // Without communication there is no ratio, and none that is better.
-    const bool none = *ratio == 0;
-    raised.push_back({change.values, none ? std::numeric_limits<double>::max() : *ratio, none || *ratio >= 2,
-                      none ? "nothing to wait for" : ratio_text(*ratio)});
+    const bool none = then->ratio == 0;
+    raised.push_back({change.values, none ? std::numeric_limits<double>::max() : then->ratio, none || then->ratio >= 2,
+                      none ? "nothing to wait for" : ratio_text(then->ratio)});
   }
-  return offered(std::move(raised), "raise", links);
+  return offered(std::move(raised), "raise", links, slower ? " that make the step shorter" : "");
 }
 
 std::string what_would_raise_served(const StepInputs& in, const Fabric& fabric, const CollectiveTime& time) {
@@ -277,13 +278,13 @@ double exposed_share(const Breakdown& b) {
 
 std::string what_would_lower(const StepInputs& in, const Fabric& fabric, const CollectiveTime& time) {
   const std::string links = "a faster link between these GPUs";
-  const std::optional<Exposed> now = exposed_of(in, fabric, time);
+  const std::optional<ByForm> now = by_form(in, fabric, time);
   if (!now) return links + " would lower it";
   std::vector<Tried> lowered;
   for (const Change& change : possible(Raising(in).of_step(fabric.ranks_per_node()), in, fabric)) {
-    const std::optional<Exposed> then = exposed_of(change.in, fabric, time);
-    if (!then || then->share * worth_saying > now->share || then->of_sample >= now->of_sample) continue;
-    lowered.push_back({change.values, -then->share, then->share <= most_exposed, share_text(then->share)});
+    const std::optional<ByForm> then = by_form(change.in, fabric, time);
+    if (!then || then->exposed * worth_saying > now->exposed || then->of_sample >= now->of_sample) continue;
+    lowered.push_back({change.values, -then->exposed, then->exposed <= most_exposed, share_text(then->exposed)});
   }
   return offered(std::move(lowered), "lower", links);
 }

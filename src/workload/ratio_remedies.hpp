@@ -1,10 +1,10 @@
 // What would make a layer compute longer for each second that it communicates, and a step wait for less of it: changes,
 // each tried by closed form.
 //
-// Tried are the layer's own times, of the stage that the warning is about: who lies beside whom (the order of ranks),
-// how context and experts are exchanged and whether beside computing, and smaller degrees for more replicas. A change
-// that no longer fits the memory is none, nor is one that needs other GPUs. Left out: what a change does to the rest of
-// the step.
+// Of a layer tried are who lies beside whom (the order of ranks), how context and experts are exchanged and whether
+// beside computing, and smaller degrees for more replicas or stages. The ratio is the one that a forecast of the
+// changed layout tells, of its own slowest stage. A change that no longer fits the memory is none, nor is one that
+// needs other GPUs or makes the step no shorter.
 //
 // Of a server the same degrees and orders, tp halved for replicas that share the batch, and larger batches.
 //
@@ -25,8 +25,9 @@ namespace collcast::workload {
 std::string ratio_text(double ratio);
 
 /// "layout.order: tp-pp-dp (3.12) would raise it": up to three changes, those first that make the ratio 2 or more, in
-/// the order of what they change; where none does, the one that raises it most.
-std::string what_would_raise(const StepInputs&, const Fabric&, int stage, const CollectiveTime& time);
+/// the order of what they change; where none does, the one that raises it most. Only changes that make the step
+/// shorter.
+std::string what_would_raise(const StepInputs&, const Fabric&, const CollectiveTime& time);
 
 /// The same of a server, from the prompts to the last token; none of the changes brings fewer tokens a second.
 std::string what_would_raise_served(const StepInputs&, const Fabric&, const CollectiveTime& time);

@@ -93,15 +93,16 @@ std::vector<Segment> column_backward(const StepInputs& in, ColumnBackward of) {
   const auto extend = [](std::vector<Operation>& to, std::vector<Operation>& more) {
     std::move(more.begin(), more.end(), std::back_inserter(to));
   };
+  const double gathered = of.input_bytes > 0 ? of.input_bytes : of.bytes;
   if (in.options.overlap_tp == TpOverlap::none || in.layout.tp == 1 || splits) {
     extend(of.inputs, of.weights);
     const auto gather = splits || of.gathered ? std::nullopt : tp.gather;
-    return {{of.before, Category::backward, std::move(of.first), gather, 0, 0, 0, of.bytes},
+    return {{of.before, Category::backward, std::move(of.first), gather, 0, 0, 0, gathered},
             {of.name, Category::backward, std::move(of.inputs), tp.reduce, 0, 0, 0, of.bytes}};
   }
   Segment first{of.before, Category::backward, std::move(of.first), std::nullopt};
   Segment inputs{std::string(of.name) + " input gradients", Category::backward, std::move(of.inputs), std::nullopt};
-  if (tp.gather && !of.gathered) inputs.under = TpBeside{*tp.gather, of.bytes};
+  if (tp.gather && !of.gathered) inputs.under = TpBeside{*tp.gather, gathered};
   Segment weights{of.name, Category::backward, std::move(of.weights), std::nullopt};
   if (weights.operations.empty()) {  // of frozen ones: nothing to hide behind
     weights.then = tp.reduce;

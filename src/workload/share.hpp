@@ -80,8 +80,9 @@ struct ColumnBackward {
   std::vector<Operation> first;
   const char* name;
   std::vector<Operation> inputs, weights;
-  double bytes = 0;       ///< gathered and reduced; 0: those of all tokens' hidden states
-  bool gathered = false;  ///< already, for what is computed once more
+  double bytes = 0;        ///< gathered and reduced; 0: those of all tokens' hidden states
+  bool gathered = false;   ///< already, for what is computed once more
+  double input_bytes = 0;  ///< gathered for the gradients of weights, where these are not `bytes`
 };
 /// With TrainingOptions::overlap_tp the gather runs beside the gradients of inputs, which do not need it, and the
 /// reduction beside those of weights (Korthikanti et al. 2022, section 4.2.2; Megatron-LM,

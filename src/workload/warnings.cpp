@@ -66,7 +66,7 @@ std::string ratio_warning(const StepInputs& in, const Fabric& fabric, const Step
                       [](const Waits& a, const Waits& b) { return a.time < b.time; });
   return "a layer computes only " + ratio_text(result.compute_to_communication) +
          " times as long as it communicates, most of it for " + most.of + strewn(most.group, fabric) + "; " +
-         what_would_raise(in, fabric, result.stage.stage, time);
+         what_would_raise(in, fabric, time);
 }
 
 /// Where the ratio of a layer says it, nothing, unless it is gradients, weights or stages that are waited for most.

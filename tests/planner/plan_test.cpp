@@ -211,6 +211,56 @@ TEST_CASE("expert parallelism is searched where it is asked for, within the rank
   CHECK(complete(q, ranked, in).ep == 4);
 }
 
+TEST_CASE("a sharding group without all experts rules out ZeRO, for that reason and not for memory") {
+  const Fabric fabric = cluster(2);
+  PlanInputs in = small();
+  in.base.model.experts = {8, 2, 1024};
+  in.base.layout.order = RankOrder::tp_cp_ep_dp_pp;
+  in.base.layout.dp_shard = 2;
+  in.space.tp = in.space.pp = {1};
+  in.space.ep = {8};
+  in.space.zero = {0, 1, 2, 3};
+  const PlanResult p = planned(in, fabric);
+  CHECK(p.feasible > 0);
+  for (const PlannedLayout& l : p.ranked) {
+    CHECK(l.choice.zero == 0);
+    StepInputs step = in.base;
+    put(l.choice, step);
+    CHECK(l.estimate.count() == Approx(forecast_on_two(step).step.count()).epsilon(1e-12));
+  }
+  const std::string reason =
+      "the 2 ranks of a stage that dp_shard 2 splits states over are no whole groups of the 8 that ep 8 and etp 1 "
+      "spread all experts over";
+  const auto said = std::ranges::find(p.rejected, reason, &Rejection::reason);
+  REQUIRE(said != p.rejected.end());
+  CHECK(said->count == p.evaluated / 4 * 3);
+  LayoutChoice choice = p.ranked.front().choice;
+  choice.zero = 1;
+  CHECK(planner::objections(in, choice, 8) == std::vector<std::string>{reason});
+  CHECK((!p.smallest || p.smallest->choice.zero == 0));
+}
+
+TEST_CASE("beside dualpipe an interleaved layout needs no even number of micro-batches") {
+  PlanInputs in = small(40'000'000'000);
+  in.base.layout.schedule = PipelineSchedule::dualpipe;
+  in.base.model.layers = 6;
+  in.base.batch.global_batch = 6;
+  in.gpus = 6;
+  in.space.pp = {3};
+  in.space.tp = in.space.micro_batch = {1};
+  in.space.vpp = {2};
+  const PlanResult p = planned(in, cluster(1));
+  CHECK(p.feasible == p.evaluated);
+  CHECK(p.feasible > 0);
+  in.space.pp = {2};  // of three micro-batches none has half from either end
+  in.gpus = 4;
+  in.space.vpp = {1};
+  const PlanResult two_ways = planned(in, cluster(1));
+  CHECK(two_ways.feasible == 0);
+  REQUIRE(two_ways.rejected.size() == 1);
+  CHECK(two_ways.rejected[0].kind == ObjectionKind::half_from_either_end);
+}
+
 TEST_CASE("each reason of a rejection is one that a single layout gives") {
   const PlanInputs in = small();
   const PlanResult p = planned(in, cluster(2));

@@ -300,6 +300,33 @@ TEST_CASE("a family of interleaved layouts adds up to their forecasts") {
     }
 }
 
+TEST_CASE("without ZeRO a family has no use of a sharding group, whether or not that has all experts") {
+  const Fabric fabric = cluster(2);
+  const CollectiveTime time = memoized(step_prices(fabric, {}));
+  for (const int ep : {2, 4, 8})
+    for (const int shard : {1, 2, 4, 8}) {
+      StepInputs in = spread(small_experts(), ep, 1, 8);
+      in.layout.dp_shard = shard;
+      CAPTURE(ep, shard);
+      CHECK(shards_have_all_experts(in.layout) == (shard >= ep));
+      for (const int zero : {0, 1}) {
+        in.options.zero = zero;
+        const bool goes = zero == 0 || shard >= ep;
+        REQUIRE(check_step(in, fabric.rank_count(), {}).empty() == goes);
+        if (!goes) continue;
+        const LayoutChoice choice{1, 1, 8, 2, false, Recompute::none, zero, 1, 1, ep};
+        const auto quick = LayoutFamily(in, fabric, time).estimate(choice);
+        REQUIRE(quick.ok());
+        check_equal(*quick, forecast_on_two(in));
+      }
+      // Each rank keeps what it would without the group.
+      in.options.zero = 0;
+      const Bytes state = stage_memory(in, 0, 8).state();
+      in.layout.dp_shard = 0;
+      CHECK(stage_memory(in, 0, 8).state() == state);
+    }
+}
+
 TEST_CASE("a choice of chunks makes 1F1B interleaved and back, and leaves GPipe alone") {
   CHECK(schedule_of({.vpp = 2}, PipelineSchedule::one_f_one_b) == PipelineSchedule::interleaved);
   CHECK(schedule_of({.vpp = 1}, PipelineSchedule::interleaved) == PipelineSchedule::one_f_one_b);

@@ -37,6 +37,9 @@ Group shard_copies(const ParallelLayout&, Rank);
 /// The ranks that share each expert of `rank`, and those that have the same part of the same experts.
 Group expert_tp_group(const ParallelLayout&, Rank);
 Group expert_replica_group(const ParallelLayout&, Rank);
+/// Whether the ranks of a stage that `dp_shard` makes a shard have every expert between them, each as often: what is
+/// split with ZeRO needs it (check_step), and without it the four below are not to be asked.
+bool shards_have_all_experts(const ParallelLayout&);
 /// With ZeRO: ranks that a state of experts is split over, of the replicas of a shard those that have the same ones,
 /// and copies of each part.
 int expert_shards(const ParallelLayout&);

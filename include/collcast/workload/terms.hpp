@@ -151,7 +151,7 @@ struct MemoryTerms {  ///< of one rank of a stage
   int zero = 0;
   double apart = 0;                       ///< of the parameters those of experts that go their own way,
   double trained_apart = 0;               ///< of these what is trained,
-  int expert_shares = 1;                  ///< and both are split over so many ranks
+  int expert_shares = 1;                  ///< and both are split over so many ranks with ZeRO
   double tokens = 0, rows = 0;            ///< of a micro-batch: T, and T' of norms and residuals
   PerShape<ActivationTerms> layer;        ///< kept
   PerShape<ActivationTerms> whole_layer;  ///< of layers that are left out of recomputation
