@@ -18,7 +18,8 @@ namespace collcast::nccl {
 
 namespace {
 
-/// A lane per channel, of the ideal library's ring or chain in the search's orders.
+/// A lane per channel, of the ideal library's ring or chain in the search's orders. Data go along the ring, those of a
+/// reduce too, which end at its root [src/device/reduce.h]; the ideal library's go from its chain's end to the first.
 Result<Pattern> channels_around(const Question& q, int chunks) {
   Result<Pattern> made = make_pattern({q.kind, q.group, q.size, q.root, {}}, {"ring", chunks, q.plan.channels, {}});
   if (!made) return made;
@@ -29,6 +30,7 @@ Result<Pattern> channels_around(const Question& q, int chunks) {
     lane.order = orders.ring(q.c.ring, channel);
     if (is_rooted(q.kind))
       std::rotate(lane.order.begin(), std::find(lane.order.begin(), lane.order.end(), q.root), lane.order.end());
+    if (q.kind == CollectiveKind::reduce) std::reverse(lane.order.begin() + 1, lane.order.end());
     lane.route_lane = channel++;
   }
   return pattern;
