@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
+#include <numeric>
 #include <optional>
 #include <type_traits>
 #include <variant>
@@ -74,6 +76,42 @@ TopologySpec seen_by_channels(TopologySpec spec, const Rates& r) {
   return spec;
 }
 
+/// A rank of the group among those of the machine as channels see it, whose nodes may have further ones.
+Rank on_machine(const Question& q, const Fabric& machine, Rank rank) {
+  const int node = static_cast<int>(q.fabric.node_of(rank).value());
+  return Rank(static_cast<std::uint32_t>(node * machine.ranks_per_node() + gpu_in_node(q.fabric, rank)));
+}
+
+/// A node is left for the receiver's rail where the group has a GPU beside that rail's NIC, which relays: a
+/// communicator's topology has its own GPUs alone [src/graph/topo.cc, ncclTopoTrimXml].
+Fabric relayed(const Question& q, const Rates& rates, const Fabric& machine) {
+  // A reduction in the network is reached by heads, beside their NICs.
+  const int nics = machine.nics_per_node();
+  if (!rates.by_receivers_rail || rates.reduces || nics == 0) return machine;
+  std::map<int, std::vector<bool>> of_nodes;
+  for (int i = 0; i < q.group.size(); ++i) {
+    const Rank rank = on_machine(q, machine, q.group[i]);
+    std::vector<bool>& beside = of_nodes[static_cast<int>(machine.node_of(rank).value())];
+    beside.resize(static_cast<std::size_t>(nics));
+    for (int turn = 0; turn < nics; ++turn)
+      beside[static_cast<std::size_t>(machine.nic_of(rank, turn * machine.ranks_per_node()))] = true;
+  }
+  const std::vector<bool>& first = of_nodes.begin()->second;
+  if (std::ranges::all_of(of_nodes, [&](const auto& one) { return one.second == first; })) return machine;
+  std::vector<bool> all(static_cast<std::size_t>(machine.nodes()) * static_cast<std::size_t>(nics));
+  for (const auto& [node, beside] : of_nodes)
+    std::copy(beside.begin(), beside.end(), all.begin() + std::ptrdiff_t{node} * nics);
+  return machine.with_relays(std::move(all));
+}
+
+/// The lanes of the search's channels.
+std::vector<int> ways_of_channels(const Question& q) {
+  const Graph& graph = q.plan.algorithm == Algorithm::tree ? q.c.tree : q.c.ring;
+  std::vector<int> out(static_cast<std::size_t>(std::max(1, graph.channels)));
+  std::iota(out.begin(), out.end(), 0);
+  return out;
+}
+
 }  // namespace
 
 Rates rates_of(const Question& q, const Limits& l, double chunk) {
@@ -103,13 +141,12 @@ Result<Program> assembled(const Question& q, const Rates& rates, Pattern pattern
         "expected a smaller group or size"};
   const Result<Fabric> machine = Fabric::build(seen_by_channels(q.fabric.spec(), rates), q.fabric.nodes());
   if (!machine) return machine.errors();
-  const Graph& graph = q.plan.algorithm == Algorithm::tree ? q.c.tree : q.c.ring;
-  return Program{rates.drive > 0
-                     ? machine->with_drives(q.plan.channels, Bandwidth(rates.drive), std::max(1, graph.channels),
-                                            rates.between > 0 ? std::optional(Fabric::DrivesBetweenNodes{
-                                                                    Bandwidth(rates.between), rates.ways})
-                                                              : std::nullopt)
-                     : *machine,
+  const Fabric relaying = relayed(q, rates, *machine);
+  return Program{rates.drive > 0 ? relaying.with_drives(q.plan.channels, Bandwidth(rates.drive), ways_of_channels(q),
+                                                        rates.between > 0 ? std::optional(Fabric::DrivesBetweenNodes{
+                                                                                Bandwidth(rates.between), rates.ways})
+                                                                          : std::nullopt)
+                                 : relaying,
                  std::move(pattern),
                  {},
                  1,
