@@ -4,11 +4,11 @@
 
 #include <algorithm>
 #include <map>
-#include <numeric>
 #include <optional>
 #include <type_traits>
 #include <variant>
 
+#include "nccl/channel_orders.hpp"
 #include "nccl/collnet_machine.hpp"
 
 namespace collcast::nccl {
@@ -104,11 +104,25 @@ Fabric relayed(const Question& q, const Rates& rates, const Fabric& machine) {
   return machine.with_relays(std::move(all));
 }
 
-/// The lanes of the search's channels.
-std::vector<int> ways_of_channels(const Question& q) {
+/// Lanes of the machine that reach the first node's end of each of the search's channels by the NIC that the search
+/// found; where it found none that is near, the lanes of their own numbers.
+std::vector<int> ways_of_channels(const Question& q, const Fabric& machine) {
   const Graph& graph = q.plan.algorithm == Algorithm::tree ? q.c.tree : q.c.ring;
-  std::vector<int> out(static_cast<std::size_t>(std::max(1, graph.channels)));
-  std::iota(out.begin(), out.end(), 0);
+  const ChannelOrders orders(q.fabric, q.group);
+  std::vector<int> out;
+  for (int channel = 0; channel < std::max(1, graph.channels); ++channel) {
+    out.push_back(channel);
+    if (static_cast<std::size_t>(channel) >= graph.nics.size() || machine.nics_per_node() == 0) continue;
+    const int nic = graph.nics[static_cast<std::size_t>(channel)].in;
+    const Rank first = on_machine(q, machine, q.group[orders.of_node(0, graph, channel).front()]);
+    // A rank's next NIC is that of so many lanes further.
+    for (int turn = 0; turn < machine.nics_per_node(); ++turn) {
+      const int lane = channel + turn * machine.ranks_per_node();
+      if (machine.nic_of(first, lane) != nic) continue;
+      out.back() = lane;
+      break;
+    }
+  }
   return out;
 }
 
@@ -142,11 +156,12 @@ Result<Program> assembled(const Question& q, const Rates& rates, Pattern pattern
   const Result<Fabric> machine = Fabric::build(seen_by_channels(q.fabric.spec(), rates), q.fabric.nodes());
   if (!machine) return machine.errors();
   const Fabric relaying = relayed(q, rates, *machine);
-  return Program{rates.drive > 0 ? relaying.with_drives(q.plan.channels, Bandwidth(rates.drive), ways_of_channels(q),
-                                                        rates.between > 0 ? std::optional(Fabric::DrivesBetweenNodes{
-                                                                                Bandwidth(rates.between), rates.ways})
-                                                                          : std::nullopt)
-                                 : relaying,
+  return Program{rates.drive > 0
+                     ? relaying.with_drives(q.plan.channels, Bandwidth(rates.drive), ways_of_channels(q, relaying),
+                                            rates.between > 0 ? std::optional(Fabric::DrivesBetweenNodes{
+                                                                    Bandwidth(rates.between), rates.ways})
+                                                              : std::nullopt)
+                     : relaying,
                  std::move(pattern),
                  {},
                  1,

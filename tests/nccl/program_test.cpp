@@ -414,3 +414,34 @@ TEST_CASE("a reduce goes along the ring as a broadcast does, and takes as long")
       }
   }
 }
+
+TEST_CASE("channels go by the NICs that the search found, not by others that are as near") {
+  // One B200 and two NICs of 400 Gb/s on its switch: one channel of 48 GB/s fills the GPU's slot, so that all are on
+  // the first NIC. Spread over both, rings of LL took half as long as by closed form.
+  TopologySpec spec = test::shipped("dgx-b200");
+  std::erase_if(spec.devices, [](const DeviceGroup& d) { return d.kind == DeviceKind::nvswitch; });
+  std::erase_if(spec.links, [](const LinkGroup& l) { return l.kind == LinkKind::nvlink || l.from == l.to; });
+  for (DeviceGroup& d : spec.devices) d.count = d.kind == DeviceKind::nic ? 2 : 1;
+  for (LinkGroup& l : spec.links) l.wiring = Wiring::all;
+  for (const int nodes : {2, 3, 4}) {
+    const Result<Fabric> fabric = Fabric::build(spec, nodes);
+    INFO(to_text(fabric.errors()));
+    REQUIRE(fabric.ok());
+    const Communicator c = *nccl::connect(*fabric, Group::strided(Rank(0), 1, nodes));
+    REQUIRE(c.ring.nics.size() > 1);
+    for (const nccl::Graph* graph : {&c.ring, &c.tree})
+      for (const nccl::ChannelNics& one : graph->nics) REQUIRE((one.in == 0 && one.out == 0));
+    for (const Algorithm algorithm : {Algorithm::ring, Algorithm::tree})
+      for (const Protocol protocol : nccl::protocols) {
+        const Bytes size(16 << 20);
+        const Plan plan = test::planned_as(c, CollectiveKind::all_reduce, size, algorithm, protocol);
+        const auto program =
+            nccl::program(*fabric, Group::strided(Rank(0), 1, nodes), c, CollectiveKind::all_reduce, size, plan);
+        REQUIRE(program.ok());
+        for (int lane = 0; lane < plan.channels; ++lane) CHECK(program->machine.nic_of(Rank(0), lane) == 0);
+        const double closed = nccl::run(c, CollectiveKind::all_reduce, size, plan).time().count();
+        INFO(nodes << " nodes, " << to_string(algorithm) << ' ' << to_string(protocol));
+        CHECK(simulate(*program)->count() > 0.75 * closed);
+      }
+  }
+}
