@@ -445,3 +445,32 @@ TEST_CASE("channels go by the NICs that the search found, not by others that are
       }
   }
 }
+
+TEST_CASE(
+    "trees of lines over long chains and many nodes are near their closed form where their pieces are not coarse") {
+  struct Job {
+    const char* machine;
+    int nodes;
+    std::int64_t mib;
+  };
+  int fine = 0;
+  // Pieces of whole chunks were up to twice (NVL72 racks, 64 MiB) and 1.29 times (16 DGX A100, 16 MiB) the closed form.
+  for (const Job& job : {Job{"gb200-nvl72", 2, 16}, Job{"gb200-nvl72", 2, 64}, Job{"gb200-nvl72", 2, 256},
+                         Job{"dgx-a100", 16, 16}, Job{"dgx-h100", 32, 4}, Job{"dgx-h100", 32, 16}}) {
+    const Fabric fabric = test::built(job.machine, job.nodes);
+    const Communicator c = test::communicator(job.machine, job.nodes);
+    const Bytes size(job.mib << 20);
+    const Plan plan = test::planned_as(c, CollectiveKind::all_reduce, size, Algorithm::tree, Protocol::ll128);
+    const auto program =
+        nccl::program(fabric, Group::strided(Rank(0), 1, c.ranks), c, CollectiveKind::all_reduce, size, plan);
+    REQUIRE(program.ok());
+    CHECK(traffic(program->pattern).messages <= 500'000);
+    INFO(job.machine << " x" << job.nodes << ", " << job.mib << " MiB");
+    CHECK(program->coarse == (job.mib == 256));
+    if (program->coarse) continue;
+    ++fine;
+    CHECK(simulate(*program)->count() ==
+          Approx(nccl::run(c, CollectiveKind::all_reduce, size, plan).time().count()).epsilon(0.06));
+  }
+  CHECK(fine == 5);
+}
