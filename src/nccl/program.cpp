@@ -68,6 +68,9 @@ Result<Program> ring_program(const Question& q) {
   reached.gpu = ring_gpu(l, hops.all, q.plan);
   Rates rates = rates_of(q, reached, longest);
   rates.drive = ring_channel(l, hops.all);
+  // A proxy looks through a chunk's lines of LL when all are there, as the closed form's walk has it: where every hop
+  // crosses a NIC, nothing hides that the threads' time comes before the proxy's.
+  if (q.c.most_on_a_node == 1) rates.beyond += std::min(longest / rates.drive, through_network(l, longest));
   const double gaps = message_gaps(q.c, q.plan, hops.all, longest);
   if (gaps > 0) {
     // Messages wait for each other's posts; the way of one is no longer for it.
