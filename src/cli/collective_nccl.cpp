@@ -33,8 +33,8 @@ CollectiveRow row_of(const CollectiveQuestion& q, const nccl::Communicator& c, s
   return row;
 }
 
-/// Without --method, simulations of more messages are left out: about a second each.
-constexpr std::int64_t most_nccl_messages_unasked = 100'000;
+/// Without --method, simulations of more messages are left out: half a second each. As many as trees are cut into.
+constexpr std::int64_t most_nccl_messages_unasked = 500'000;
 
 /// What has no simulation, and why.
 struct Unsimulated {
@@ -50,6 +50,7 @@ struct NcclPricing {
   EngineOptions engine;  ///< whose watch tells the progress
   std::vector<CollectiveRow> rows = {};
   std::vector<Unsimulated> unsimulated = {};
+  std::vector<Bytes> coarse = {};  ///< sizes whose simulation has longer pieces than agree
   int left_out = 0;
   bool partial = false;
 };
@@ -86,6 +87,8 @@ Diagnostics simulate_row(NcclPricing& pricing, const nccl::Communicator& c, cons
     ++pricing.left_out;
     return {};
   }
+  if (program->coarse && (pricing.coarse.empty() || pricing.coarse.back() != row.size))
+    pricing.coarse.push_back(row.size);
   const std::int64_t less = program->less ? traffic(*program->less).messages : 0;
   pricing.progress.expect(std::max(traffic(program->pattern).messages, less));  // one after the other
   const Result<Seconds> time = simulate(*program, pricing.engine);
@@ -114,18 +117,20 @@ Diagnostics add(NcclPricing& pricing, const nccl::Communicator& c, const nccl::P
   return {};
 }
 
+/// "3 sizes from 1 MiB to 1 GiB".
+std::string sizes_of(const std::vector<Bytes>& sizes) {
+  if (sizes.size() > 2)
+    return fmt::format("{} sizes from {} to {}", sizes.size(), format_bytes(sizes.front()), format_bytes(sizes.back()));
+  return fmt::format("{}{}", format_bytes(sizes.front()), sizes.size() > 1 ? " and " + format_bytes(sizes.back()) : "");
+}
+
 /// Where the simulation alone was asked for: what has none, who chose that, and at which sizes.
 Diagnostics missing_simulations(const CollectiveQuestion& q, const std::vector<Unsimulated>& unsimulated) {
   Diagnostics out;
   for (const Unsimulated& one : unsimulated) {
     const bool picked = !q.nccl_algorithm && !q.all_algorithms;
-    const std::string sizes = one.sizes.size() > 2
-                                  ? fmt::format("{} sizes from {} to {}", one.sizes.size(),
-                                                format_bytes(one.sizes.front()), format_bytes(one.sizes.back()))
-                                  : fmt::format("{}{}", format_bytes(one.sizes.front()),
-                                                one.sizes.size() > 1 ? " and " + format_bytes(one.sizes.back()) : "");
     out.push_back({command_line,
-                   fmt::format("no simulation of {} at {}{}: {}", one.algorithm, sizes,
+                   fmt::format("no simulation of {} at {}{}: {}", one.algorithm, sizes_of(one.sizes),
                                picked ? ", which NCCL picks there" : "", one.why.message),
                    one.why.hint});
   }
@@ -243,6 +248,11 @@ Result<CollectiveReport> price_nccl(const CollectiveQuestion& q, const Session& 
   if (q.estimate)
     for (const Unsimulated& one : pricing.unsimulated)
       report.notes.push_back(fmt::format("not simulated: {}: {}", one.algorithm, one.why.message));
+  if (!pricing.coarse.empty())
+    report.notes.push_back(fmt::format(
+        "at {} the simulation is longer: GPUs pass a tree's chunks on line by line, which pieces stand for, and finer "
+        "ones, of so long chains of GPUs, are more messages than are simulated",
+        sizes_of(pricing.coarse)));
   if (pricing.left_out > 0)
     report.notes.push_back(fmt::format(
         "{} of {} simulations left out, of more than {} messages each; --method both insists", pricing.left_out,

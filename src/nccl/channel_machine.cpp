@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <optional>
 #include <type_traits>
 #include <variant>
 
+#include "nccl/channel_orders.hpp"
 #include "nccl/collnet_machine.hpp"
 
 namespace collcast::nccl {
@@ -74,6 +76,56 @@ TopologySpec seen_by_channels(TopologySpec spec, const Rates& r) {
   return spec;
 }
 
+/// A rank of the group among those of the machine as channels see it, whose nodes may have further ones.
+Rank on_machine(const Question& q, const Fabric& machine, Rank rank) {
+  const int node = static_cast<int>(q.fabric.node_of(rank).value());
+  return Rank(static_cast<std::uint32_t>(node * machine.ranks_per_node() + gpu_in_node(q.fabric, rank)));
+}
+
+/// A node is left for the receiver's rail where the group has a GPU beside that rail's NIC, which relays: a
+/// communicator's topology has its own GPUs alone [src/graph/topo.cc, ncclTopoTrimXml].
+Fabric relayed(const Question& q, const Rates& rates, const Fabric& machine) {
+  // A reduction in the network is reached by heads, beside their NICs.
+  const int nics = machine.nics_per_node();
+  if (!rates.by_receivers_rail || rates.reduces || nics == 0) return machine;
+  std::map<int, std::vector<bool>> of_nodes;
+  for (int i = 0; i < q.group.size(); ++i) {
+    const Rank rank = on_machine(q, machine, q.group[i]);
+    std::vector<bool>& beside = of_nodes[static_cast<int>(machine.node_of(rank).value())];
+    beside.resize(static_cast<std::size_t>(nics));
+    for (int turn = 0; turn < nics; ++turn)
+      beside[static_cast<std::size_t>(machine.nic_of(rank, turn * machine.ranks_per_node()))] = true;
+  }
+  const std::vector<bool>& first = of_nodes.begin()->second;
+  if (std::ranges::all_of(of_nodes, [&](const auto& one) { return one.second == first; })) return machine;
+  std::vector<bool> all(static_cast<std::size_t>(machine.nodes()) * static_cast<std::size_t>(nics));
+  for (const auto& [node, beside] : of_nodes)
+    std::copy(beside.begin(), beside.end(), all.begin() + std::ptrdiff_t{node} * nics);
+  return machine.with_relays(std::move(all));
+}
+
+/// Lanes of the machine that reach the first node's end of each of the search's channels by the NIC that the search
+/// found; where it found none that is near, the lanes of their own numbers.
+std::vector<int> ways_of_channels(const Question& q, const Fabric& machine) {
+  const Graph& graph = q.plan.algorithm == Algorithm::tree ? q.c.tree : q.c.ring;
+  const ChannelOrders orders(q.fabric, q.group);
+  std::vector<int> out;
+  for (int channel = 0; channel < std::max(1, graph.channels); ++channel) {
+    out.push_back(channel);
+    if (static_cast<std::size_t>(channel) >= graph.nics.size() || machine.nics_per_node() == 0) continue;
+    const int nic = graph.nics[static_cast<std::size_t>(channel)].in;
+    const Rank first = on_machine(q, machine, q.group[orders.of_node(0, graph, channel).front()]);
+    // A rank's next NIC is that of so many lanes further.
+    for (int turn = 0; turn < machine.nics_per_node(); ++turn) {
+      const int lane = channel + turn * machine.ranks_per_node();
+      if (machine.nic_of(first, lane) != nic) continue;
+      out.back() = lane;
+      break;
+    }
+  }
+  return out;
+}
+
 }  // namespace
 
 Rates rates_of(const Question& q, const Limits& l, double chunk) {
@@ -103,18 +155,19 @@ Result<Program> assembled(const Question& q, const Rates& rates, Pattern pattern
         "expected a smaller group or size"};
   const Result<Fabric> machine = Fabric::build(seen_by_channels(q.fabric.spec(), rates), q.fabric.nodes());
   if (!machine) return machine.errors();
-  const Graph& graph = q.plan.algorithm == Algorithm::tree ? q.c.tree : q.c.ring;
+  const Fabric relaying = relayed(q, rates, *machine);
   return Program{rates.drive > 0
-                     ? machine->with_drives(q.plan.channels, Bandwidth(rates.drive), std::max(1, graph.channels),
+                     ? relaying.with_drives(q.plan.channels, Bandwidth(rates.drive), ways_of_channels(q, relaying),
                                             rates.between > 0 ? std::optional(Fabric::DrivesBetweenNodes{
                                                                     Bandwidth(rates.between), rates.ways})
                                                               : std::nullopt)
-                     : *machine,
+                     : relaying,
                  std::move(pattern),
                  {},
                  1,
                  Seconds(start),
-                 Seconds(host_time(q.c))};
+                 Seconds(host_time(q.c)),
+                 false};
 }
 
 }  // namespace collcast::nccl

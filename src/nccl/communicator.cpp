@@ -14,6 +14,7 @@
 #include "collcast/base/units.hpp"
 #include "nccl/collnet_search.hpp"
 #include "nccl/nearest_nics.hpp"
+#include "nccl/pair_loads.hpp"
 #include "nccl/pair_rates.hpp"
 #include "nccl/peer_level.hpp"
 #include "nccl/search.hpp"
@@ -455,6 +456,8 @@ Result<Communicator> connect(const Fabric& fabric, const Group& group, const Env
   out.trees_held_by_nics = out.nodes == 2 ? all->trees_held_by_nics : all->held_by_nics;
   out.nics_by_pcie = all->nic_rate < system.nic_speed;
   out.relays_pairs = out.nvlink && environment.relays() && environment.pxn_of_pairs;
+  if (unlike.size() > 1 && fabric.nics_per_node() > 0)
+    out.loads = pair_loads(fabric, group, out.p2p_nics_of_gpu, out.relays_pairs);
   if (out.nodes > 1) out.network_latency = network_latency(fabric, nodes);
   if (out.p2p_nics > 1) out.across_rails = across_rails(spec, out.network_latency);
   out.gpu_rate = all->nvlink ? system.nvlink_rate : Bandwidth();

@@ -331,7 +331,7 @@ double tree_drive(const Communicator& c, const Limits& l, const Plan& plan) {
 int tree_pieces(const Communicator& c, const Plan& plan, const Chunks& cut) {
   if (plan.protocol == Protocol::simple) return 1;
   // KiBs, of which a node's GPUs hide all but one. Fewer where there are many chunks over several nodes, whose number
-  // hides the same, so that they stay a simulation of a tenth of a second.
+  // hides the same but for long chains, for which a simulation takes more.
   constexpr double most = 16, most_in_all = 90'000;
   const double messages = 2 * cut.count * plan.channels * c.ranks;
   const double wanted = c.nodes == 1 ? cut.chunk / 1024 : std::min(cut.chunk / 1024, most_in_all / messages);
@@ -363,7 +363,38 @@ std::vector<TreeWay> tree_ways(const Communicator& c, const Plan& plan) {
 
 double tree_threads(Protocol p) { return p == Protocol::simple ? 0.5 : 0.6; }
 
+namespace {
+
+/// Where nodes have unlike GPUs: the rank that has most to do with its peers, and the NIC that most goes through.
+Exchange exchange_of_unlike(const Communicator& c, CollectiveKind kind, double bytes, const Plan& plan) {
+  const bool to_next = kind == CollectiveKind::sendrecv, all_send = kind == CollectiveKind::alltoall;
+  const bool scatters = kind == CollectiveKind::scatter;
+  const PairLoads& loads = *c.loads;
+  const int fewest = *std::min_element(c.ranks_of_nodes.begin(), c.ranks_of_nodes.end());
+  Exchange out;
+  out.per_peer = to_next ? bytes : bytes / c.ranks;
+  out.local_peers = to_next ? (c.most_on_a_node > 1 ? 1 : 0) : (all_send ? c.most_on_a_node : loads.ranks_of_root) - 1;
+  out.remote_peers = to_next ? 1 : c.ranks - (all_send ? fewest : loads.ranks_of_root);
+  out.own_bytes = to_next ? 0 : out.per_peer;
+  out.nvlink = to_next ? c.pair_rates.next : all_send ? c.pair_rates.all : c.pair_rates.root;
+  out.turns = std::min(c.p2p_nics_of_gpu, plan.channels * static_cast<int>(out.remote_peers));
+  if (all_send || scatters) out.relayed_peers = all_send ? loads.relayed : loads.relayed_of_root;
+  const double busiest = to_next ? loads.next : all_send ? loads.alltoall : scatters ? loads.scatter : loads.gather;
+  out.nics = 1;
+  out.own_nics = scatters ? out.remote_peers / busiest : out.turns;
+  out.nic_bytes = out.per_peer * busiest;
+  const bool one_way = to_next && fewest > 1 && c.p2p_nics > 1 && !over_host(c);
+  const double line = c.p2p_nic_rate.value(), way = c.p2p_gpu_rate.value() / out.turns;
+  out.nics_rate =
+      (one_way ? fitted::nic_efficiency : fitted::p2p_nic_efficiency) * c.factors.network * std::min(line, way);
+  out.nics_name = way < line ? "PCIe to the NICs" : nics_name(c);
+  return out;
+}
+
+}  // namespace
+
 Exchange exchange_of(const Communicator& c, CollectiveKind kind, double bytes, const Plan& plan) {
+  if (c.loads) return exchange_of_unlike(c, kind, bytes, plan);
   const bool to_next = kind == CollectiveKind::sendrecv;
   const double per_node = c.ranks_per_node, others = c.ranks - per_node;
   Exchange out;
@@ -431,7 +462,9 @@ PointToPoint point_to_point(const Communicator& c, const Exchange& e, const Plan
           std::min(e.per_peer / plan.channels, slot(c.environment, plan.protocol)) / (fitted::p2p_own_copy * 1e9);
   }
   out.pair = pair_threads(e, plan);
-  const double ranks_per_nic = c.p2p_nics > 0 ? std::max(1.0, static_cast<double>(c.ranks_per_node) / c.p2p_nics) : 1;
+  const double ranks_per_nic = c.loads          ? std::max(1.0, c.loads->ranks_of_nic)
+                               : c.p2p_nics > 0 ? std::max(1.0, static_cast<double>(c.ranks_per_node) / c.p2p_nics)
+                                                : 1;
   out.gaps = us * std::max(0.0, e.remote_peers / e.own_nics - fitted::slots) * fitted::p2p_message_gap * ranks_per_nic;
   out.start =
       us * c.factors.launch * c.factors.point_to_point_launch *

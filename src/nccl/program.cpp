@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "collcast/collective/in_order_tree.hpp"
+#include "collcast/nccl/run.hpp"
 #include "nccl/channel_machine.hpp"
 #include "nccl/channel_orders.hpp"
 #include "nccl/collnet_program.hpp"
@@ -18,7 +19,8 @@ namespace collcast::nccl {
 
 namespace {
 
-/// A lane per channel, of the ideal library's ring or chain in the search's orders.
+/// A lane per channel, of the ideal library's ring or chain in the search's orders. Data go along the ring, those of a
+/// reduce too, which end at its root [src/device/reduce.h]; the ideal library's go from its chain's end to the first.
 Result<Pattern> channels_around(const Question& q, int chunks) {
   Result<Pattern> made = make_pattern({q.kind, q.group, q.size, q.root, {}}, {"ring", chunks, q.plan.channels, {}});
   if (!made) return made;
@@ -29,6 +31,7 @@ Result<Pattern> channels_around(const Question& q, int chunks) {
     lane.order = orders.ring(q.c.ring, channel);
     if (is_rooted(q.kind))
       std::rotate(lane.order.begin(), std::find(lane.order.begin(), lane.order.end(), q.root), lane.order.end());
+    if (q.kind == CollectiveKind::reduce) std::reverse(lane.order.begin() + 1, lane.order.end());
     lane.route_lane = channel++;
   }
   return pattern;
@@ -65,6 +68,9 @@ Result<Program> ring_program(const Question& q) {
   reached.gpu = ring_gpu(l, hops.all, q.plan);
   Rates rates = rates_of(q, reached, longest);
   rates.drive = ring_channel(l, hops.all);
+  // A proxy looks through a chunk's lines of LL when all are there, as the closed form's walk has it: where every hop
+  // crosses a NIC, nothing hides that the threads' time comes before the proxy's.
+  if (q.c.most_on_a_node == 1) rates.beyond += std::min(longest / rates.drive, through_network(l, longest));
   const double gaps = message_gaps(q.c, q.plan, hops.all, longest);
   if (gaps > 0) {
     // Messages wait for each other's posts; the way of one is no longer for it.
@@ -128,6 +134,29 @@ int ways_between(const std::vector<int>& numbers) {
   return ways;
 }
 
+/// Of a tree's chunk under LL and LL128, over several nodes: as many more than tree_pieces() as long chains of few
+/// chunks need, so that passing pieces on, which GPUs do line by line, is seen no more than a little; as few as are
+/// simulated in about half a second.
+struct Pieces {
+  int count = 1;
+  bool coarse = false;  ///< fewer than needed
+};
+Pieces pieces_of(const Question& q, const Limits& l, const Chunks& cut) {
+  Pieces out{tree_pieces(q.c, q.plan, cut)};
+  const double hops = 2.0 * (q.c.most_on_a_node - 1);
+  if (q.plan.protocol == Protocol::simple || q.c.nodes == 1 || hops == 0) return out;
+  constexpr double most = 16, most_messages = 500'000, seen = 0.02, much = 0.05;
+  // A piece waits for the GPU's threads, whose time its hop has, and for other channels' up and down the same links.
+  const double threads = cut.chunk / tree_drive(q.c, l, q.plan);
+  const double shared = std::max(threads, 2 * q.plan.channels * cut.chunk / l.gpu);
+  const double of_hop = run(q.c, q.kind, q.size, q.plan).time().count() / hops;
+  const auto longer = [&](double pieces) { return std::max(shared - threads, shared - pieces * l.hop) / pieces; };
+  const double bearable = most_messages / (2 * cut.count * q.plan.channels * q.c.ranks);
+  while (longer(out.count) > seen * of_hop && out.count + 1 <= std::min(most, bearable)) ++out.count;
+  out.coarse = out.count < most && threads / out.count - l.hop > much * of_hop;
+  return out;
+}
+
 Result<Program> tree_program(const Question& q) {
   const Limits l = limits(q.c, q.plan, true);
   const Chunks cut = tree_chunks(q.c, q.size, q.plan);
@@ -136,7 +165,7 @@ Result<Program> tree_program(const Question& q) {
   const bool by_line = q.plan.protocol != Protocol::simple;
   // Up and down; over several nodes of the node that sends most: inner in one tree, a leaf in the other.
   const double sends = tree_messages(q.c);
-  const int pieces = tree_pieces(q.c, q.plan, cut);
+  const auto [pieces, coarse] = pieces_of(q, l, cut);
   Pattern pattern{"tree", q.group, static_cast<int>(cut.count) * pieces, {}};
   for (int channel = 0; channel < q.plan.channels; ++channel) {
     Lane lane;
@@ -184,7 +213,11 @@ Result<Program> tree_program(const Question& q) {
     // A NIC's message is the whole chunk, whose lines a proxy has looked through: it goes when the last piece is there.
     if (by_line) rates.beyond += cut.chunk / l.channel + lines * (1 - 1.0 / pieces);
   }
-  return assembled(q, rates, std::move(pattern), before);
+  Result<Program> out = assembled(q, rates, std::move(pattern), before);
+  if (!out) return out;
+  Program program = std::move(out).value();
+  program.coarse = coarse;
+  return program;
 }
 
 double pat_chunks(const Question& q) {

@@ -93,6 +93,12 @@ int Fabric::nodes() const { return layout_->nodes; }
 int Fabric::ranks_per_node() const { return layout_->node.endpoints.count; }
 int Fabric::rank_count() const { return nodes() * ranks_per_node(); }
 int Fabric::nics_per_node() const { return layout_->routes.ports_are_endpoints ? 0 : layout_->node.ports.count; }
+int Fabric::nic_of(Rank rank, int lane) const {
+  check(nics_per_node() > 0 && lane >= 0, "the rank is reached by NICs");
+  const auto endpoint = static_cast<int>(on_machine(rank).value()) % ranks_per_node();
+  if (layout_->drives > 0) lane = layout_->ways[static_cast<std::size_t>(lane) % layout_->ways.size()];
+  return layout_->routes.nearest.pick(endpoint, lane);
+}
 std::span<const Link> Fabric::links() const { return layout_->links; }
 
 Fabric Fabric::with_links(std::vector<Link> links) const {
@@ -107,17 +113,17 @@ Fabric Fabric::with_links(std::vector<Link> links) const {
   if (fails) other.detours = std::make_shared<topology::Detours>(other.node, other.network, other.nodes, other.links);
   return Fabric(std::make_shared<const Layout>(std::move(other)));
 }
-Fabric Fabric::with_drives(int lanes, Bandwidth rate, int routed_lanes,
+Fabric Fabric::with_drives(int lanes, Bandwidth rate, std::vector<int> ways,
                            std::optional<DrivesBetweenNodes> between_nodes) const {
   check(layout_->drives == 0, "a fabric has drives once");
-  check(lanes > 0 && routed_lanes > 0 && rate.value() > 0, "drives have a number and a rate");
+  check(lanes > 0 && !ways.empty() && rate.value() > 0, "drives have a number, ways and a rate");
   Layout other = *layout_;
   check(!between_nodes || (between_nodes->ways > 0 && between_nodes->rate.value() > 0),
         "drives between nodes have a number and a rate");
   other.drives_of_lane = between_nodes ? 1 + between_nodes->ways : 1;
   other.drives = lanes * other.drives_of_lane;
   other.as_built = false;
-  other.routed_lanes = routed_lanes;
+  other.ways = std::move(ways);
   const auto count = static_cast<std::size_t>(lanes) * static_cast<std::size_t>(rank_count());
   other.links.reserve(other.links.size() + count * static_cast<std::size_t>(other.drives_of_lane));
   for (std::size_t i = 0; i < count; ++i) {
@@ -126,6 +132,15 @@ Fabric Fabric::with_drives(int lanes, Bandwidth rate, int routed_lanes,
       other.links.insert(other.links.end(), static_cast<std::size_t>(between_nodes->ways),
                          Link{between_nodes->rate, Seconds(0), LinkKind::direct});
   }
+  return Fabric(std::make_shared<const Layout>(std::move(other)));
+}
+
+Fabric Fabric::with_relays(std::vector<bool> nics) const {
+  check(layout_->part == nullptr && !is_placed(), "relays are said before a part is taken, or nodes are placed");
+  check(nics.size() == static_cast<std::size_t>(nodes()) * static_cast<std::size_t>(nics_per_node()), "of each NIC");
+  Layout other = *layout_;
+  other.relays = std::make_shared<const std::vector<bool>>(std::move(nics));
+  other.as_built = false;
   return Fabric(std::make_shared<const Layout>(std::move(other)));
 }
 

@@ -17,12 +17,14 @@ struct Fabric::Layout {
   topology::NodePlan node;
   topology::NodeRoutes routes;
   topology::Network network;
-  std::vector<Link> links;  ///< of the nodes, of the network, then the drives
-  int drives = 0;           ///< of a rank: links that only its own lanes use, one after the other
-  int drives_of_lane = 1;   ///< of those: one, or one inside the node and others for other nodes
-  int routed_lanes = 0;     ///< with drives: that ways are chosen for
+  std::vector<Link> links;     ///< of the nodes, of the network, then the drives
+  int drives = 0;              ///< of a rank: links that only its own lanes use, one after the other
+  int drives_of_lane = 1;      ///< of those: one, or one inside the node and others for other nodes
+  std::vector<int> ways = {};  ///< with drives: lanes whose ways theirs have, in turn
   std::shared_ptr<const topology::Detours> detours = nullptr;  ///< where cables have failed
   std::shared_ptr<const topology::Part> part = nullptr;        ///< of which machine these are some nodes
+  std::shared_ptr<const std::vector<bool>> relays =
+      nullptr;  ///< NICs by which a node is left for the receiver's rail, by node; null: all
   std::shared_ptr<const std::vector<int>> placement =
       nullptr;           ///< nodes of the machine, by the job's; null: as they are
   bool as_built = true;  ///< no link differs from those of other nodes
@@ -45,6 +47,11 @@ struct Fabric::Layout {
     const int of_lane = ways == 0 || from.value() / per_node == other ? 0 : 1 + static_cast<int>(other % ways);
     const std::int64_t number = lane % (drives / drives_of_lane) * drives_of_lane + of_lane;
     return LinkId(static_cast<std::uint32_t>(first_drive() + std::int64_t{from.value()} * drives + number));
+  }
+  bool leaves_by(int node, int port) const {
+    return relays == nullptr ||
+           (*relays)[static_cast<std::size_t>(node) * static_cast<std::size_t>(this->node.ports.count) +
+                     static_cast<std::size_t>(port)];
   }
   int whole_nodes() const { return part ? part->of_nodes : nodes; }
   int in_whole(int in_part) const { return part ? part->nodes[static_cast<std::size_t>(in_part)] : in_part; }
@@ -75,7 +82,7 @@ void Fabric::Layout::walk(Rank from, Rank to, int lane, Visit&& visit) const {
   to = on_machine(to);
   if (drives > 0) {
     visit(drive(from, to, lane));
-    lane %= routed_lanes;
+    lane = ways[static_cast<std::size_t>(lane) % ways.size()];
   }
   if (detours != nullptr) {
     std::vector<LinkId> way;
@@ -91,7 +98,8 @@ void Fabric::Layout::walk(Rank from, Rank to, int lane, Visit&& visit) const {
   std::visit(
       [&](const auto& net) {
         const int port_in = routes.nearest.pick(receiver, lane);
-        const int port_out = net.rails_apart() ? port_in : routes.nearest.pick(sender, lane);
+        const bool same_rail = net.rails_apart() && (!net.rails_meet() || leaves_by(node_from, port_in));
+        const int port_out = same_rail ? port_in : routes.nearest.pick(sender, lane);
         if (!routes.ports_are_endpoints) walk_node(node_from, routes.out.at(sender, port_out), visit);
         const std::int64_t first = first_network_link();
         net.walk({in_whole(node_from), port_out}, {in_whole(node_to), port_in}, lane, [&](std::int64_t link) {

@@ -5,6 +5,7 @@
 // class answers, for its links numbered from 0 (cable c is links 2c and 2c+1, its two directions):
 //   cables, link(cable), ends(cable)   for building and naming; the ends in the direction of link 2c
 //   rails_apart                        port p of a node reaches only port p of other nodes
+//   rails_meet                         other ports of these could be reached, by_receivers_rail or not
 //   walk(from, to, lane, visit)        visit(link) along the route of two distinct ports, O(hops)
 // Left out: load and hashing; failures are detours.hpp's. Equal ways are told apart by the lane
 // (docs/decisions/0002-rails-and-lanes.md).
@@ -63,6 +64,7 @@ class Star {
   std::int64_t switches() const { return 1; }
   std::string switch_name(std::int64_t) const { return "switch"; }
   bool rails_apart() const { return spec_.by_receivers_rail; }
+  bool rails_meet() const { return true; }
 
   /// Ascending, as the nodes: those that a way between two of them may take.
   template <class Visit>
@@ -93,6 +95,7 @@ class Torus {
   std::int64_t switches() const { return 0; }
   std::string switch_name(std::int64_t) const;
   bool rails_apart() const { return true; }
+  bool rails_meet() const { return false; }
 
   /// The way of fewest hops over cables that are `usable`, for where the regular one is not; nothing where there is
   /// none. Among equal ways the one that the dimensions of a regular way come first in.
@@ -154,7 +157,8 @@ class LeafSpine {
   std::int64_t spines() const { return spec_.spines; }
   std::int64_t switches() const { return leaves() + spines(); }
   std::string switch_name(std::int64_t) const;
-  bool rails_apart() const { return spec_.by_receivers_rail || (spec_.rail_optimized && spec_.spines == 0); }
+  bool rails_apart() const { return spec_.by_receivers_rail || !rails_meet(); }
+  bool rails_meet() const { return !spec_.rail_optimized || spec_.spines > 0; }
 
   template <class Visit>
   void each_cable_of(const std::vector<int>& nodes, Visit&& visit) const {
@@ -210,6 +214,7 @@ class NoNetwork {
   std::int64_t switches() const { return 0; }
   std::string switch_name(std::int64_t) const { return {}; }
   bool rails_apart() const { return true; }
+  bool rails_meet() const { return false; }
   template <class Visit>
   void walk(Port, Port, int, Visit&&) const {
     check(false, "a route leaves a node only where there is a network");

@@ -133,16 +133,26 @@ TEST_CASE("what is printed is what simulated programs send along") {
     INFO(machine << " x" << nodes);
     const Pattern rings = program_of(one, CollectiveKind::all_gather, nccl::Algorithm::ring);
     const Pattern trees = program_of(one, CollectiveKind::all_reduce, nccl::Algorithm::tree);
+    const Pattern from_root = program_of(one, CollectiveKind::broadcast, nccl::Algorithm::ring);
+    const Pattern to_root = program_of(one, CollectiveKind::reduce, nccl::Algorithm::ring);
     REQUIRE(rings.lanes.size() == one.channels.all.size());
     REQUIRE(trees.lanes.size() == one.channels.all.size());
+    REQUIRE(from_root.lanes.size() == one.channels.all.size());
+    REQUIRE(to_root.lanes.size() == one.channels.all.size());
     for (std::size_t number = 0; number < one.channels.all.size(); ++number) {
       const Channel& channel = one.channels.all[number];
-      for (Position v = 0; v < rings.size(); ++v) {
-        const Lane& lane = rings.lanes[number];
-        const std::size_t at = static_cast<std::size_t>(
-            std::find(channel.ring.begin(), channel.ring.end(), lane.participant(v)) - channel.ring.begin());
-        const Phase& phase = lane.phases.front();
-        CHECK(lane.participant(phase.shape->send(phase, v, 0).peer) == channel.ring[(at + 1) % channel.ring.size()]);
+      for (const Pattern* along : {&rings, &from_root, &to_root}) {
+        int senders = 0;
+        for (Position v = 0; v < along->size(); ++v) {
+          const Lane& lane = along->lanes[number];
+          const std::size_t at = static_cast<std::size_t>(
+              std::find(channel.ring.begin(), channel.ring.end(), lane.participant(v)) - channel.ring.begin());
+          const Phase& phase = lane.phases.front();
+          if (phase.shape->sends(phase, v) == 0) continue;
+          ++senders;
+          CHECK(lane.participant(phase.shape->send(phase, v, 0).peer) == channel.ring[(at + 1) % channel.ring.size()]);
+        }
+        CHECK(senders == along->size() - (along == &rings ? 0 : 1));
       }
       for (Position v = 0; v < trees.size(); ++v) {
         const Lane& lane = trees.lanes[number];

@@ -178,3 +178,33 @@ TEST_CASE("one GPU of a switch with two NICs sends by both, two by one each") {
   CHECK(data(2, {0, 1}).data.count() == Approx(size / 2.0 / (0.88 * 25e9)));
   CHECK(data(2, {0, 1}).bound == "NIC");
 }
+
+TEST_CASE("over unlike nodes pairs take what the NIC that has most of them does, by both methods") {
+  for (const char* machine : {"dgx-h100", "dgx-a100", "aws-p4d"}) {
+    const Fabric fabric = test::built(machine, 4);
+    for (const std::vector<int>& gpus :
+         std::vector<std::vector<int>>{{8, 1}, {1, 8}, {2, 1}, {8, 4}, {8, 1, 1, 1}, {4, 8, 4, 6}}) {
+      const Group group = test::first_of_nodes(fabric, gpus);
+      for (const CollectiveKind kind :
+           {CollectiveKind::alltoall, CollectiveKind::scatter, CollectiveKind::gather, CollectiveKind::sendrecv})
+        for (const std::int64_t bytes : {std::int64_t{1} << 10, std::int64_t{1} << 20, std::int64_t{1} << 28}) {
+          INFO(machine << ", " << test::words(gpus) << "GPUs, " << to_string(kind) << " of " << bytes << " B");
+          const Exchanged one = exchanged(fabric, group, kind, bytes);
+          CHECK(one.simulated == Approx(one.closed.time().count()).epsilon(0.02));
+        }
+    }
+  }
+  // Eight ninth parts by the lone rank's NIC of 0.88 x 50 GB/s; one by a pair's two channels.
+  const Fabric fabric = test::built("dgx-h100", 2);
+  const Group group = test::first_of_nodes(fabric, {8, 1});
+  const double part = (256 << 20) / 9.0, nic = 0.88 * 50e9;
+  CHECK(exchanged(fabric, group, CollectiveKind::alltoall, 256 << 20).closed.data.count() == Approx(8 * part / nic));
+  const nccl::Run gathered = exchanged(fabric, group, CollectiveKind::gather, 256 << 20).closed;
+  CHECK(gathered.data.count() == Approx(part / (15.2e9 * 1.7)));
+  CHECK(gathered.bound == "channels");
+  // As many on either node, but on other rails: nobody relays, and the root sends by its own NIC.
+  const Group apart = Group::listed({Rank(0), Rank(1), Rank(10), Rank(11)});
+  const Exchanged scattered = exchanged(fabric, apart, CollectiveKind::scatter, 256 << 20);
+  CHECK(scattered.closed.data.count() == Approx(2 * (256 << 20) / 4.0 / nic));
+  CHECK(scattered.simulated == Approx(scattered.closed.time().count()).epsilon(1e-3));
+}

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "collcast/evaluate/by_nccl.hpp"
 #include "collcast/nccl/channels.hpp"
 #include "collcast/nccl/program.hpp"
 #include "machines.hpp"
@@ -167,4 +168,39 @@ TEST_CASE("PCIe's switches with two NICs and two GPUs each relay for both at the
     CHECK(test::us(test::simulated(fabric, c, CollectiveKind::alltoall, size, *plan)) ==
           Approx(test::us(nccl::run(c, CollectiveKind::alltoall, size, *plan).time())).epsilon(1e-6));
   }
+}
+
+TEST_CASE("GPUs that are not in the group relay nothing: a lone GPU of a node sends by its own NIC") {
+  const auto time = [](const std::vector<int>& ranks, CollectiveKind kind, const std::vector<std::string>& sets,
+                       const Variables& variables) {
+    const Fabric fabric = test::built("dgx-h100", 4, sets);
+    std::vector<Rank> all;
+    for (const int rank : ranks) all.emplace_back(static_cast<std::uint32_t>(rank));
+    const Group group = Group::listed(all);
+    const auto c = nccl::connect(fabric, group, test::environment(variables));
+    REQUIRE(c.ok());
+    const Bytes size(256 << 20);
+    const auto plan = nccl::plan(*c, kind, size);
+    REQUIRE(plan.ok());
+    const auto program = nccl::program(fabric, group, *c, kind, size, *plan);
+    REQUIRE(program.ok());
+    return Times{test::us(nccl::run(*c, kind, size, *plan).time()), test::us(*simulate(*program))};
+  };
+  // On four rails: 1.537 ms where all GPUs of the nodes relayed, three parts of 64 MiB through one NIC of 44 GB/s.
+  const Times scattered = time({0, 9, 18, 27}, CollectiveKind::scatter, {}, {});
+  CHECK(scattered.simulated == Approx(scattered.closed).epsilon(1e-6));
+  CHECK(scattered.simulated > 3 * (64 << 20) / 50e9 * 1e6);
+  // To another rail over thin spines, as without PXN; on one rail they are not on the way.
+  const std::vector<std::string> thin{"network.oversubscription=16"};
+  const Variables off{{"NCCL_PXN_DISABLE", "1"}};
+  for (const CollectiveKind kind : {CollectiveKind::sendrecv, CollectiveKind::all_gather, CollectiveKind::broadcast}) {
+    INFO(to_string(kind));
+    CHECK(time({0, 9}, kind, thin, {}).simulated == Approx(time({0, 9}, kind, thin, off).simulated));
+    CHECK(time({0, 9}, kind, thin, {}).simulated > 3 * time({0, 8}, kind, thin, {}).simulated);
+    CHECK(time({0, 8}, kind, thin, {}).simulated == Approx(time({0, 8}, kind, {}, {}).simulated));
+  }
+  // Beside the rail's NIC is a GPU of the group.
+  const double near = time({0, 1, 8, 9}, CollectiveKind::alltoall, {}, {}).simulated;
+  CHECK(time({0, 1, 8, 9}, CollectiveKind::alltoall, thin, {}).simulated == Approx(near));
+  CHECK(time({0, 1, 8, 9}, CollectiveKind::alltoall, thin, off).simulated > 1.5 * near);
 }

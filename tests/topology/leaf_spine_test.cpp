@@ -52,6 +52,26 @@ TEST_CASE("without spines the sender takes the NIC of the receiver's rail") {
                                      "node0.cpu0", "node0.gpu0"});
 }
 
+TEST_CASE("by the receiver's rail a node is left where it relays, else by the sender's own NIC") {
+  for (const int spines : {2, 0}) {
+    TopologySpec spec = pcie_box(rails(4, spines, 1));
+    std::get<LeafSpineNetwork>(spec.network).by_receivers_rail = true;
+    const Fabric all = build(spec, 4);
+    const Fabric some = all.with_relays({true, false, true, true, true, true, true, true});  // not by nic1 of node 0
+    for (const int lane : {0, 4, 5}) {
+      CHECK(all.nic_of(Rank(0), lane) == 0);
+      CHECK(all.nic_of(Rank(6), lane) == 1);
+      CHECK(stops(all, 0, 6, lane)[3] == "node0.nic1");
+      CHECK(stops(some, 6, 0, lane) == stops(all, 6, 0, lane));
+      CHECK(stops(some, 0, 5, lane) == stops(all, 0, 5, lane));
+      // Without spines there is no other way.
+      if (spines == 0) CHECK(stops(some, 0, 6, lane) == stops(all, 0, 6, lane));
+      if (spines > 0) CHECK(stops(some, 0, 6, lane)[2] == "node0.nic0");
+      if (spines > 0) CHECK(stops(some, 0, 6, lane)[5] == "leaf1");
+    }
+  }
+}
+
 TEST_CASE("plain leaves hold all NICs of their nodes") {
   const Fabric fabric = build(pcie_box(plain_leaves(2, 2, 1)), 4);
   CHECK(stops(fabric, 0, 6) ==

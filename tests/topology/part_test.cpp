@@ -74,5 +74,5 @@ TEST_CASE("nodes of a torus, and of a machine whose links differ, are no machine
   const Fabric slow = whole.with_links(links);
   CHECK_FALSE(slow.is_as_built());
   CHECK_FALSE(slow.part({0, 1}));
-  CHECK_FALSE(whole.with_drives(2, gb_per_s(10), 2).part({0, 1}));
+  CHECK_FALSE(whole.with_drives(2, gb_per_s(10), {0, 1}).part({0, 1}));
 }

@@ -144,7 +144,7 @@ TEST_CASE("other rates on a machine's links leave its routes as they are") {
 
 TEST_CASE("drives come first on a way, each lane's own, and leave the rest as it is") {
   const Fabric fabric = build(teaching(star()), 4);
-  const Fabric driven = fabric.with_drives(3, gb_per_s(2), 2);
+  const Fabric driven = fabric.with_drives(3, gb_per_s(2), {0, 1});
   REQUIRE(driven.links().size() == fabric.links().size() + 4 * 3);
   for (const int lane : {0, 1, 2, 3, 4}) {
     std::vector<LinkId> way, plain;
@@ -163,9 +163,23 @@ TEST_CASE("drives come first on a way, each lane's own, and leave the rest as it
   CHECK(none.empty());
 }
 
+TEST_CASE("behind drives lanes go the ways of the lanes that are named") {
+  const Fabric fabric = build(dgx(star()), 2);
+  const Fabric driven = fabric.with_drives(3, gb_per_s(2), {8, 1, 9});
+  for (int lane = 0; lane < 9; ++lane) {
+    const int of = std::vector<int>{8, 1, 9}[static_cast<std::size_t>(lane % 3)];
+    std::vector<LinkId> way, plain;
+    driven.route(Rank(2), Rank(11), lane, way);
+    fabric.route(Rank(2), Rank(11), of, plain);
+    CHECK(std::vector<LinkId>(way.begin() + 1, way.end()) == plain);
+    CHECK(driven.nic_of(Rank(2), lane) == fabric.nic_of(Rank(2), of));
+    CHECK(stops(fabric, 2, 11, of)[2] == "node0.nic" + std::to_string(fabric.nic_of(Rank(2), of)));
+  }
+}
+
 TEST_CASE("drives between nodes are apart by the number of the node that is sent to") {
   const Fabric fabric = build(teaching(star()), 16);
-  const Fabric driven = fabric.with_drives(2, gb_per_s(8), 2, Fabric::DrivesBetweenNodes{gb_per_s(2), 5});
+  const Fabric driven = fabric.with_drives(2, gb_per_s(8), {0, 1}, Fabric::DrivesBetweenNodes{gb_per_s(2), 5});
   CHECK(driven.links().size() == fabric.links().size() + 16 * 2 * 6);  // one inside, five to others
   CHECK(driven.path(Rank(8), Rank(4)).bandwidth == gb_per_s(2));
   for (const int lane : {0, 1}) {

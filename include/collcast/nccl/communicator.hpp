@@ -23,6 +23,16 @@ struct PairRates {
   Bandwidth all{}, next{}, root{};
 };
 
+/// Of sends and receives where nodes have unlike GPUs: parts of a rank for one peer that the busiest NIC sends or takes
+/// in; gather and scatter have the group's first rank as root.
+struct PairLoads {
+  double alltoall = 0, scatter = 0, gather = 0, next = 0;
+  double relayed = 0;          ///< of a rank's, over GPUs beside other NICs than its own, at the most
+  double relayed_of_root = 0;  ///< the same of the root's
+  double ranks_of_nic = 1;     ///< that the NIC which most have goes with
+  int ranks_of_root = 1;       ///< on the root's node
+};
+
 /// With a reduction in the network: what the search finds for it.
 struct Collnet {
   Graph chain;
@@ -57,6 +67,7 @@ struct Communicator {
   int p2p_nics_of_gpu = 1;          ///< by which the channels of one GPU's pairs go in turn
   Bandwidth p2p_nic_rate{};         ///< of one of these: the line's, or its slot's
   Bandwidth p2p_gpu_rate{};         ///< of a GPU's way to its own
+  std::optional<PairLoads> loads;   ///< of pairs; none where all nodes have the same GPUs, or no NICs
   int nics_beside = 1;              ///< that a GPU has nearest at most
   Seconds network_latency{};        ///< from NIC to NIC; of one rail where NICs are on rails
   Seconds across_rails{};           ///< what the way of a pair on two rails takes beyond, without PXN

@@ -22,6 +22,7 @@ struct Program {
   int calls = 1;                ///< that pattern has more than `less`
   Seconds start{};              ///< of a call, before its first byte
   Seconds host{};               ///< of a call at least
+  bool coarse = false;          ///< of a tree's lines: in longer pieces than agree, as more messages take too long
 };
 
 /// Of a plan for the group that the communicator is of; `root` is an index into it. Fails, with the reason, where there

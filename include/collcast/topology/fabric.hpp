@@ -43,6 +43,8 @@ class Fabric {
   int rank_count() const;  ///< nodes * ranks_per_node
   NodeId node_of(Rank) const;
   int nics_per_node() const;  ///< 0 where the network attaches to the endpoints themselves
+  /// Number in its node of the NIC by which the network reaches the rank on that lane. Only where there are NICs.
+  int nic_of(Rank, int lane) const;
 
   /// By LinkId; 2c and 2c+1 are the two directions of one cable.
   std::span<const Link> links() const;
@@ -64,11 +66,15 @@ class Fabric {
     int ways = 1;
   };
   /// The same machine where each rank has `lanes` drives: what it sends on a lane passes the lane's own link first, of
-  /// this rate and no latency, such as the threads of a channel. Lanes beyond begin again; the way behind the drive is
-  /// that of lane modulo `routed_lanes`. With `between_nodes` what goes to other nodes passes those instead. Ids follow
-  /// those of the other links, by rank, then by lane.
-  Fabric with_drives(int lanes, Bandwidth rate, int routed_lanes,
+  /// this rate and no latency, such as the threads of a channel. Lanes beyond begin again; the ways behind the drives
+  /// are those of the lanes `ways`, in turn. With `between_nodes` what goes to other nodes passes those instead. Ids
+  /// follow those of the other links, by rank, then by lane.
+  Fabric with_drives(int lanes, Bandwidth rate, std::vector<int> ways,
                      std::optional<DrivesBetweenNodes> between_nodes = std::nullopt) const;
+
+  /// The same machine whose network is by_receivers_rail from some NICs alone (by node, then by NIC): where the
+  /// receiver's rail is another one, a node is left by the sender's own NIC.
+  Fabric with_relays(std::vector<bool> nics) const;
 
   /// The same machine for a job that has its nodes in another order: the job's node i is the machine's nodes[i], each
   /// named once, and further ones are those that are left, in their order. Ranks are the job's from then on; links keep
