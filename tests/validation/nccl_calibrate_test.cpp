@@ -32,14 +32,15 @@ Calibration of_factors(const NcclFactors& factors, const std::string& name = "dg
 
 /// A table of what the model says of a machine with these factors.
 MeasuredTable table_of(const NcclFactors& truth, const std::string& id, const std::string& collective, int nodes,
-                       double times = 1, int gpus = 8, const std::string& name = "dgx-h100") {
+                       double times = 1, int gpus = 8, const std::string& name = "dgx-h100",
+                       std::int64_t first_size = 1024, int sizes = 22) {
   MeasuredTable out;
   out.facts.id = id;
   out.facts.system = "made-up";
   out.facts.collective = collective;
   out.facts.nodes = nodes;
   out.facts.ranks = gpus * nodes;
-  for (int i = 0; i < 22; ++i) out.points.push_back({Bytes(std::int64_t{1024} << i), Seconds(1), false, {}});
+  for (int i = 0; i < sizes; ++i) out.points.push_back({Bytes(first_size << i), Seconds(1), false, {}});
   Machines machines = Machines::only(machine_named(name));
   machines.calibrate({"", "", {of_factors(truth, name)}}, Library::nccl);
   const auto place = machines.place(out);
@@ -270,6 +271,18 @@ TEST_CASE("where NCCL took LL and Simple only, the fit says so; where it took LL
     const NcclFactors& found = fitted->overlay.machines.at(0).nccl;
     CHECK(found.takes_ll128 == takes);
     CHECK(found.hop == Approx(1.3).epsilon(0.1));
+  }
+}
+
+TEST_CASE("that LL128 is taken is found however much slower than forecast a log is as a whole") {
+  // From 8 B to 1 GiB, one table. At 1.3 the fit with LL128 had ended in a worse valley than the one without.
+  for (const double times : {1.15, 1.2, 1.25, 1.3, 1.35, 1.4, 1.5}) {
+    CAPTURE(times);
+    const MeasuredTable log = table_of({}, "log", "all_reduce", 2, times, 8, "dgx-h100", 8, 28);
+    Machines machines = Machines::only(dgx_h100());
+    const auto fitted = calibrate({log}, machines, Statistic::mean, Library::nccl);
+    REQUIRE(fitted.ok());
+    CHECK(fitted->overlay.machines.at(0).nccl.takes_ll128);
   }
 }
 
