@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <filesystem>
 
 #include "cli/process.hpp"
 #include "shipped.hpp"
@@ -365,4 +366,23 @@ TEST_CASE("an overlay that is scored on what it was fitted to is warned about, o
   const Outcome unseen = bench.run("validate --measured other.csv" + words);
   CHECK_THAT(unseen.err, !Catch::Contains("fitted on"));
   CHECK(bench.document("validate --measured mine.csv" + words)["warnings"].dump().find(warning) != std::string::npos);
+}
+
+TEST_CASE("a log has no sidecar: an overlay beside it is written once more, in a folder of logs, too") {
+  const Folder folder;
+  const std::string log =
+      "# nThread 1 nGpus 2\n#  Rank  0 Pid 11 on h device  0 [0x06] NVIDIA H100 80GB HBM3\n"
+      "#  Rank  1 Pid 11 on h device  1 [0x07] NVIDIA H100 80GB HBM3\n"
+      "# size count type redop root time algbw busbw #wrong time algbw busbw #wrong\n"
+      "1024 256 float sum -1 13.00 0.08 0.08 0 13.50 0.08 0.08 0\n# Out of bounds values : 0 OK\n";
+  std::filesystem::create_directories(folder.path() / "logs");
+  folder.write("all_reduce.log", log);
+  folder.write("logs/all_reduce.log", log);
+  for (const std::string places : {"all_reduce.log --output all_reduce.yaml", "logs --output logs/all_reduce.yaml"})
+    for (int time = 0; time < 2; ++time) {
+      const Outcome out =
+          run_shell(with_data + "collcast calibrate --topology dgx-h100 --measured " + places, folder.path());
+      INFO(places << "\n" << out.err);
+      CHECK(out.exit == 0);
+    }
 }
