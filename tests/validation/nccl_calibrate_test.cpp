@@ -339,6 +339,17 @@ TEST_CASE("an overlay's key is given once, and no end of a range is above the ot
   CHECK(errors.find("machines.0.median_error.medium has low alone") != std::string::npos);
 }
 
+TEST_CASE("what an overlay was fitted to are collectives") {
+  const auto read = parse_overlay(
+      "schema: collcast.overlay.v1\nfitted_by: x\nmachines:\n  - machine: a\n    library: nccl\n    factors: {}\n"
+      "    fitted_to: {least_size: 8B, most_size: 8MiB, least_ranks: 2, most_ranks: 9, collectives: [all_redcue]}\n",
+      "o.yaml");
+  REQUIRE(read.errors().size() == 1);
+  CHECK(to_text(read.errors()[0].where) == "o.yaml:7:95");
+  CHECK(read.errors()[0].message == "machines.0.fitted_to.collectives.0 is 'all_redcue'");
+  CHECK(read.errors()[0].hint.starts_with("did you mean 'all_reduce'?"));
+}
+
 TEST_CASE("a table left out is scored by the others of its system, and by nothing of its own") {
   const NcclFactors as_they_are;
   std::vector<MeasuredTable> tables{table_of(as_they_are, "a", "all_reduce", 1),
