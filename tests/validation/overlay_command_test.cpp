@@ -334,6 +334,31 @@ TEST_CASE("a calibration of library nccl: its forecasts, their intervals, and wh
   CHECK(none.err.find("this overlay is a calibration of library ideal") != std::string::npos);
 }
 
+TEST_CASE("factors above line rate are warned of wherever an overlay is used, those at it are not") {
+  const Folder folder;
+  const auto warned = [&](const std::string& factors, const std::string& command) {
+    folder.write("o.yaml",
+                 "schema: collcast.overlay.v1\nfitted_by: x\nmachines:\n  - machine: dgx-h100\n    library: nccl\n"
+                 "    factors: {" +
+                     factors + "}\n");
+    const Outcome out = run_shell(with_data + "collcast " + command + " --overlay o.yaml", folder.path());
+    INFO(out.err);
+    CHECK(out.exit == 0);
+    const std::string says = "by its factors links or NICs of dgx-h100 carry more than their data sheet has: ";
+    const std::size_t at = out.err.find(says), end = out.err.find('\n', at);
+    return at == std::string::npos ? std::string() : out.err.substr(at + says.size(), end - at - says.size());
+  };
+  const std::string collective = "collective all_reduce --topology dgx-h100 --size 1MiB --method estimate";
+  // NVLinks of Hopper reach 0.83 of the data sheet's rate as they are, NICs 0.975: 1 / 0.83 = 1.205, 1 / 0.975 = 1.026.
+  const std::string both = "network 1.2, of which 1.03 is line rate; simple 3, of which 1.2 is line rate";
+  CHECK(warned("simple: 3, network: 1.2, launch: 2", collective) == both);
+  CHECK(warned("simple: 3, network: 1.2", "step llama3-8b-8xh100") == both);
+  CHECK(warned("simple: 3, network: 1.2",
+               "validate --topology dgx-h100 --measured " COLLCAST_SOURCE_DIR
+               "/validation/data/nccl-tests/aic-h100-sxm-n8-nccl2.23-all_gather.csv") == both);
+  CHECK(warned("simple: 1.204, network: 1.025, ll: 1, launch: 8", collective).empty());
+}
+
 TEST_CASE("validate leaves one table out, and says with what that has no meaning") {
   const Bench bench;
   const std::string tables = with_data.substr(0, 0) + "validate --library nccl --leave-one-out --measured " +
