@@ -10,6 +10,7 @@
 #include "cli/inputs.hpp"
 #include "cli/patience.hpp"
 #include "cli/values.hpp"
+#include "collcast/base/text.hpp"
 #include "collcast/base/units.hpp"
 #include "collcast/engine/footprint.hpp"
 #include "collcast/nccl/run.hpp"
@@ -124,6 +125,12 @@ std::vector<std::string> texts(const std::vector<Override>& overrides) {
   std::vector<std::string> out;
   for (const Override& one : overrides) out.push_back(fmt::format("{}={}", one.path, one.value));
   return out;
+}
+
+std::string settings_text(const std::vector<std::string>& sets, const std::vector<Override>& swept) {
+  std::vector<std::string> all = texts(swept);
+  all.insert(all.begin(), sets.begin(), sets.end());
+  return all.empty() ? std::string() : shown(fmt::format(" (with {})", fmt::join(all, ", ")));
 }
 
 std::vector<Override> parse_overrides(const MachineOptions& options, const std::string& prefix, Diagnostics& errors) {

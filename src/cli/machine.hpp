@@ -47,6 +47,8 @@ std::vector<Override> parse_overrides(const MachineOptions&, const std::string& 
 
 /// "path=value" of each.
 std::vector<std::string> texts(const std::vector<Override>&);
+/// " (with topology.gpu.peak.bf16=1TFLOP/s)": of --set and of a point of a sweep; empty without.
+std::string settings_text(const std::vector<std::string>& sets, const std::vector<Override>& swept);
 
 /// An error if --set gives `path` another value than `option` does.
 void check_contradiction(const char* option, const std::string& value, const std::string& path,
