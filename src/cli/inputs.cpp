@@ -57,14 +57,4 @@ std::vector<std::string> files_of(const std::string& input, const std::string& s
   return out;
 }
 
-std::vector<std::string> files_of_measured(const std::vector<std::string>& measured) {
-  std::vector<std::string> out;
-  for (const std::string& input : measured)
-    for (const std::string& file : files_of(input)) {
-      out.push_back(file);
-      for (const char* sidecar : {".yaml", ".yml"}) out.push_back(fs::path(file).replace_extension(sidecar).string());
-    }
-  return out;
-}
-
 }  // namespace collcast::cli

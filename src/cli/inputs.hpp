@@ -24,7 +24,5 @@ std::vector<std::string> files_of_kernels(const KernelModel&);
 
 /// What is read of an input: itself, or the files of a folder (with this suffix, if one is given).
 std::vector<std::string> files_of(const std::string& input, const std::string& suffix = "");
-/// The same of measured tables, with their sidecars.
-std::vector<std::string> files_of_measured(const std::vector<std::string>& measured);
 
 }  // namespace collcast::cli

@@ -5,12 +5,15 @@
 
 #include <algorithm>
 #include <limits>
+#include <set>
 
 #include "cli/inputs.hpp"
 #include "cli/patience.hpp"
 #include "cli/values.hpp"
+#include "collcast/base/text.hpp"
 #include "collcast/base/units.hpp"
 #include "collcast/engine/footprint.hpp"
+#include "collcast/nccl/run.hpp"
 #include "collcast/topology/footprint.hpp"
 #include "collcast/validation/machines.hpp"
 
@@ -83,15 +86,51 @@ Library library_with(const Overlay& overlay, const std::string& machine, Library
 
 Diagnostics overlay_warnings(const std::string& file, const Calibration& by, const TopologySpec& described,
                              const std::vector<Override>& set) {
-  std::string text = other_description(by, described, texts(set));
-  if (text.empty()) return {};
-  return {{typed("--overlay", file), std::move(text), "calibrate again on this one, or take its figures as a guess"}};
+  Diagnostics out = line_rate_warnings(file, calibrated(described, by));
+  if (std::string text = other_description(by, described, texts(set)); !text.empty())
+    out.push_back(
+        {typed("--overlay", file), std::move(text), "calibrate again on this one, or take its figures as a guess"});
+  return out;
+}
+
+Diagnostics line_rate_warnings(const std::string& file, const TopologySpec& calibrated) {
+  constexpr double rounding = 1e-4;  // files have six digits
+  const auto is_above = [&](const NcclFactor& factor, double most) {
+    return (factor.by_links || factor.by_nics) && calibrated.nccl.*factor.value > most * (1 + rounding);
+  };
+  if (std::ranges::none_of(nccl_factors, [&](const NcclFactor& factor) { return is_above(factor, 1); })) return {};
+  std::set<std::string> beyond;
+  for (const int nodes : {1, 2}) {
+    const Result<Fabric> fabric = Fabric::build(calibrated, nodes);
+    if (!fabric) continue;
+    const auto all = nccl::connect(*fabric, Group::strided(Rank(0), 1, fabric->rank_count()));
+    if (!all) continue;
+    const nccl::FactorsOfLineRate line = nccl::factors_of_line_rate(*all);
+    for (const NcclFactor& factor : nccl_factors) {
+      const bool shows = factor.by_nics ? all->nodes > 1 : all->most_on_a_node > 1;
+      const double most = factor.by_nics ? line.network : line.links;
+      if (shows && is_above(factor, most))
+        beyond.insert(
+            fmt::format("{} {:.3g}, of which {:.3g} is line rate", factor.name, calibrated.nccl.*factor.value, most));
+    }
+  }
+  if (beyond.empty()) return {};
+  return {{typed("--overlay", file),
+           fmt::format("by its factors links or NICs of {} carry more than their data sheet has: {}", calibrated.name,
+                       fmt::join(beyond, "; ")),
+           "collcast calibrate fits none above line rate; correct them, or the machine's rates"}};
 }
 
 std::vector<std::string> texts(const std::vector<Override>& overrides) {
   std::vector<std::string> out;
   for (const Override& one : overrides) out.push_back(fmt::format("{}={}", one.path, one.value));
   return out;
+}
+
+std::string settings_text(const std::vector<std::string>& sets, const std::vector<Override>& swept) {
+  std::vector<std::string> all = texts(swept);
+  all.insert(all.begin(), sets.begin(), sets.end());
+  return all.empty() ? std::string() : shown(fmt::format(" (with {})", fmt::join(all, ", ")));
 }
 
 std::vector<Override> parse_overrides(const MachineOptions& options, const std::string& prefix, Diagnostics& errors) {

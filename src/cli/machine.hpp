@@ -35,15 +35,20 @@ std::optional<Calibration> load_calibration(const std::string& file, const std::
 /// `usual`, or the other library where the overlay calibrates this machine, or every one that it has, for that only.
 Library library_with(const Overlay&, const std::string& machine, Library usual);
 
-/// A warning where the overlay was fitted on another description than this one; empty where it was not.
+/// A warning where the overlay was fitted on another description than this one, and those of line_rate_warnings().
 Diagnostics overlay_warnings(const std::string& file, const Calibration&, const TopologySpec& described,
                              const std::vector<Override>& set);
+
+/// A warning where the overlay's factors have links or NICs of the machine carry more than their line rate.
+Diagnostics line_rate_warnings(const std::string& file, const TopologySpec& calibrated);
 
 /// --set, then the short forms for the network's links; `prefix` is what the machine's paths begin with.
 std::vector<Override> parse_overrides(const MachineOptions&, const std::string& prefix, Diagnostics& errors);
 
 /// "path=value" of each.
 std::vector<std::string> texts(const std::vector<Override>&);
+/// " (with topology.gpu.peak.bf16=1TFLOP/s)": of --set and of a point of a sweep; empty without.
+std::string settings_text(const std::vector<std::string>& sets, const std::vector<Override>& swept);
 
 /// An error if --set gives `path` another value than `option` does.
 void check_contradiction(const char* option, const std::string& value, const std::string& path,

@@ -540,7 +540,12 @@ Result<StepReport> forecast(const ScenarioArgs& args, const Session& session, St
     if (closed) result = std::move(closed);
   }
   if (!result && is_ended) return unfinished(*method, patience, known);
-  if (!result) return result.errors();
+  const std::string settings = is_beyond ? settings_text(args.sets, args.swept) : std::string();
+  if (!result) {
+    Diagnostics wrong = result.errors();
+    wrong.front().hint += settings;
+    return wrong;
+  }
   if (order != nullptr) {
     // As of the result: the closed form's where that is all there was time for.
     const Method by = result->simulate ? *method : Method::estimate;
@@ -568,7 +573,8 @@ Result<StepReport> forecast(const ScenarioArgs& args, const Session& session, St
                                       : lacks_draws   ? fmt::format("{} of {} draws", drawn, draws)
                                       : has_jitter    ? "the closed form alone, without the jitter"
                                                       : "the closed form alone";
-    const std::string text = fmt::format("partial: {}; {}", lack.empty() ? patience.reason() : lack, what_there_is);
+    const std::string why = lack.empty() ? patience.reason() : lack;
+    const std::string text = fmt::format("partial: {}; {}{}", why, what_there_is, settings);
     said.push_back(text);
     say(session, {text});
   }

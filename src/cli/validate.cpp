@@ -114,6 +114,18 @@ std::set<std::string> apply_overlay(const ValidateArgs& args, Library library, c
   return fitted;
 }
 
+/// Of the machines that tables are of.
+Diagnostics beyond_line_rate(const ValidateArgs& args, Measured& measured) {
+  Diagnostics out;
+  std::set<std::string> seen;
+  if (args.overlay.empty()) return out;
+  for (const MeasuredTable& table : measured.tables)
+    if (const Result<PlacedTable> place = measured.machines.place(table);
+        place && place->calibrated && seen.insert(place->topology).second)
+      append(out, line_rate_warnings(args.overlay, place->fabric->spec()));
+  return out;
+}
+
 /// Errors of a fit over what it has seen are smaller than those of what it has not.
 Diagnostics fitted_on_these(const ValidateArgs& args, const std::set<std::string>& fitted,
                             const ValidateReport& report) {
@@ -255,7 +267,9 @@ Exit run_validate(const ValidateArgs& args, const Patience& patience, const Sess
     return patience.give_up(session, "no table was scored", "nothing is known yet; expected a longer --time-limit");
   if (report.tables.empty()) return refuse(session, nothing_scored(report));
   if (const Diagnostics unused = unused_overlay(args, report); !unused.empty()) return refuse(session, unused);
-  for (std::string& text : warn(session, fitted_on_these(args, fitted, report))) report.said.push_back(std::move(text));
+  Diagnostics of_overlay = fitted_on_these(args, fitted, report);
+  append(of_overlay, beyond_line_rate(args, *measured));
+  for (std::string& text : warn(session, of_overlay)) report.said.push_back(std::move(text));
   report.budgets = outcomes(report, budgets);
   report.every_table = format == Format::markdown;
   const bool page_is_read = is_page_read(args.output, format);

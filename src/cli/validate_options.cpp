@@ -215,8 +215,9 @@ std::optional<Measured> read_measured(const MeasuredArgs& args, const Session& s
   Readings all;
   std::vector<std::string> said;
   const std::vector<std::string> paths = places(args, session, errors);
-  std::vector<std::string> inputs = files_of_measured(paths);
-  inputs.push_back(args.machine.overlay);
+  std::vector<std::string> inputs{args.machine.overlay};
+  for (const std::string& path : paths)
+    for (std::string& file : files_of_measured(path)) inputs.push_back(std::move(file));
   if (machines)
     for (const TopologySpec& spec : machines->specs())
       for (std::string& file : files_of_machine(spec)) inputs.push_back(std::move(file));

@@ -17,6 +17,7 @@
 #include "collcast/base/text.hpp"
 #include "collcast/exchange/machine.hpp"
 #include "exchange/pci.hpp"
+#include "exchange/unused_nics.hpp"
 #include "exchange/xml.hpp"
 
 namespace collcast::exchange {
@@ -29,6 +30,7 @@ constexpr double nic_without_pci = 5000;    // GB/s; LOC_BW of NCCL's topo.h
 
 struct Net {
   std::int64_t dev = 0;
+  std::string name;
   Bandwidth rate{};
   std::optional<Seconds> latency;
   std::optional<bool> gpudirect, collnet;
@@ -267,6 +269,7 @@ class Reading {
       Net net;
       net.where = child.place();
       net.dev = once(child, "dev", 0, nets_);
+      net.name = child.text("name");
       const auto speed = child.integer("speed", -1);  // Mb/s
       if (speed && *speed <= 0)
         xml_.warn("a NIC's speed is not known", child.place_of("speed"),
@@ -276,7 +279,7 @@ class Reading {
       if (const auto latency = child.number("latency", 0, most_latency)) net.latency = Seconds(*latency * 1e-6);
       net.gpudirect = gpudirect(child);
       if (const auto coll = child.integer("coll", 0)) net.collnet = *coll != 0;
-      child.ignore({"name", "port", "guid", "maxconn", "keep", "net", "gin", "numa_node"});
+      child.ignore({"port", "guid", "maxconn", "keep", "net", "gin", "numa_node"});
       child.finish();
       out.push_back(net);
     }
@@ -479,11 +482,9 @@ void add_nics(XmlFile& xml, const Found& found, ForeignNode& out) {
   for (const Found::At& nic : nics) out.nics.push_back(attached(*nic.device, nic.up));
   std::vector<Found::NetAt> nets = found.nets;
   std::sort(nets.begin(), nets.end(), [](const auto& a, const auto& b) { return a.net->dev < b.net->dev; });
-  std::set<const Pci*> adapters;
+  std::vector<Bandwidth> rates;
   for (const Found::NetAt& net : nets) {
-    if (net.net->latency) out.nic_latency = std::max(out.nic_latency.value_or(Seconds()), *net.net->latency);
-    if (net.net->gpudirect) out.gpudirect = out.gpudirect.value_or(true) && *net.net->gpudirect;
-    if (net.net->collnet) out.collnet = out.collnet.value_or(true) && *net.net->collnet;
+    rates.push_back(net.net->rate);
     if (net.device != nullptr)
       out.nics.push_back(attached(*net.device, net.up));
     else
@@ -492,14 +493,31 @@ void add_nics(XmlFile& xml, const Found& found, ForeignNode& out) {
                           Bandwidth(nic_without_pci * 1e9),
                           "a NIC that is no PCI device, as NCCL counts it",
                           {}});
-    if (net.device != nullptr && !adapters.insert(net.device).second)
-      xml.warn("several <net> of one adapter: each is a NIC here", net.net->where,
-               "as NCCL counts them; that they share the adapter's PCIe link is left out");
-    if (out.nic_rate.value() > 0 && out.nic_rate != net.net->rate)
-      xml.warn("NICs of unlike speed", net.net->where, "all count with the lowest");
-    out.nic_rate = out.nic_rate.value() > 0 ? std::min(out.nic_rate, net.net->rate) : net.net->rate;
   }
-  if (!nets.empty()) out.nic_said = fmt::format("speed of its <net>, {:g} Mb/s", out.nic_rate.value() / 125e3);
+  const std::vector<bool> unused = unused_nics(out, rates);
+  std::set<const Pci*> adapters;
+  for (std::size_t i = 0; i < nets.size(); ++i) {
+    const Net& net = *nets[i].net;
+    if (unused[i]) {
+      xml.warn(fmt::format("NIC {} of {:g} Gb/s is left out",
+                           net.name.empty() ? std::to_string(net.dev) : "'" + shown(net.name) + "'",
+                           net.rate.value() / 125e6),
+               net.where, "every GPU has a faster way to another one, and NCCL's search takes that");
+      continue;
+    }
+    if (net.latency) out.nic_latency = std::max(out.nic_latency.value_or(Seconds()), *net.latency);
+    if (net.gpudirect) out.gpudirect = out.gpudirect.value_or(true) && *net.gpudirect;
+    if (net.collnet) out.collnet = out.collnet.value_or(true) && *net.collnet;
+    if (nets[i].device != nullptr && !adapters.insert(nets[i].device).second)
+      xml.warn("several <net> of one adapter: each is a NIC here", net.where,
+               "as NCCL counts them; that they share the adapter's PCIe link is left out");
+    if (out.nic_rate.value() > 0 && out.nic_rate != net.rate)
+      xml.warn("NICs of unlike speed", net.where, "all count with the lowest");
+    out.nic_rate = out.nic_rate.value() > 0 ? std::min(out.nic_rate, net.rate) : net.rate;
+  }
+  if (nets.empty()) return;
+  leave_out(out, unused);
+  out.nic_said = fmt::format("speed of its <net>, {:g} Mb/s", out.nic_rate.value() / 125e3);
 }
 
 void check_counts(XmlFile& xml, const Found& found, const Location& root) {

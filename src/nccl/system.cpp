@@ -15,9 +15,9 @@ namespace {
 
 /// Of a port by its data-sheet rate in GB/s, whatever its generation and width. Generation 6 codes differently: 121
 /// GB/s there are 96 here, up to 5 the rate is 128/130 of 16/12 of the speed.
-double pcie_speed(double rate) { return rate > 100 ? rate * 96 / 121 : rate * 12 / 15.75; }
+double pcie_gb(double rate) { return rate > 100 ? rate * 96 / 121 : rate * 12 / 15.75; }
 
-double socket_speed(CpuFamily cpu) {
+double socket_gb(CpuFamily cpu) {
   switch (cpu) {
     case CpuFamily::intel_broadwell:
     case CpuFamily::arm:
@@ -81,6 +81,9 @@ NvlinkSpeed nvlink_speed(int compute_capability) {
   return speed(20, 25);
 }
 
+Bandwidth pcie_speed(Bandwidth data_sheet) { return Bandwidth(pcie_gb(in_gb(data_sheet)) * 1e9); }
+Bandwidth socket_speed(CpuFamily cpu) { return Bandwidth(socket_gb(cpu) * 1e9); }
+
 System system_of(const TopologySpec& spec, int compute_capability, const Environment& environment) {
   const bool nvlink = environment.peer_access;
   System out;
@@ -117,8 +120,8 @@ System system_of(const TopologySpec& spec, int compute_capability, const Environ
       continue;
     }
     const double rate = in_gb(link.bandwidth);
-    const double speed = link.kind == LinkKind::pcie     ? pcie_speed(rate)
-                         : link.kind == LinkKind::socket ? socket_speed(out.cpu)
+    const double speed = link.kind == LinkKind::pcie     ? pcie_gb(rate)
+                         : link.kind == LinkKind::socket ? socket_gb(out.cpu)
                                                          : rate;
     for (const auto& [a, b] : pairs) {
       const int one = from + a, other = to + b;

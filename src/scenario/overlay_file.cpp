@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "collcast/base/units.hpp"
+#include "collcast/collective/collective.hpp"
 #include "collcast/scenario/overlay.hpp"
 #include "scenario/files.hpp"
 #include "scenario/parse.hpp"
@@ -110,7 +111,8 @@ Calibration::Range read_range(Reader& reader, const Node& node, const std::strin
   o.required("most_size", out.most_size, AsBytes{});
   o.required("least_ranks", out.least_ranks, AsCount{});
   o.required("most_ranks", out.most_ranks, AsCount{});
-  o.required("collectives", out.collectives, AsList<AsText, std::string>{});
+  o.required("collectives", out.collectives,
+             AsList<AsWord<std::string>, std::string>{{collective_names(), collective_names()}});
   for (const auto& [name, wrong] : {std::pair("size", out.most_size.value() > 0 && out.least_size > out.most_size),
                                     std::pair("ranks", out.most_ranks > 0 && out.least_ranks > out.most_ranks)})
     if (wrong)

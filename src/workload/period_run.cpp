@@ -87,12 +87,17 @@ class PeriodRun {
     return std::max(Picoseconds{}, timeline_.ops[wait.pass.value()].start + wait.launches - now);
   }
 
-  Diagnostic ended() const { return {{}, "the simulation was ended from outside", "nothing is known of its result"}; }
+  /// What the engine says of its runs, at the place that it names.
+  Diagnostic ended() const {
+    return {in_simulation(), "the simulation was ended from outside", "nothing is known of its result"};
+  }
   Diagnostic too_late(OpId op) const {
-    return {{},
+    return {in_simulation(),
             "'" + std::string(step_.schedule.name(op)) + "' would end after the simulation clock's 106 days",
             "check sizes, rates and durations"};
   }
+
+  static Location in_simulation() { return {"simulation", 0, 0}; }
 
   const StepSchedule& step_;
   const PeriodTimes& times_;

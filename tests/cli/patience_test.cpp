@@ -234,6 +234,19 @@ TEST_CASE("a step beyond the clock of the simulation has its closed form") {
   CHECK(doc["partial"] == true);
 }
 
+TEST_CASE("so has one whose kernels go slower beside collectives, and what was set is named") {
+  const std::string slow = "step llama3-8b-8xh100 --set topology.gpu.memory_bandwidth=1B/s ";
+  const Called called = call(slow + "--format json");
+  CHECK_THAT(called.err, Contains("106 days; the closed form alone (with topology.gpu.memory_bandwidth=1B/s)"));
+  const Json doc = Json::parse(called.out);
+  CHECK(doc["simulate_s"].is_null());
+  CHECK(doc["partial"] == true);
+  const Called alone = call(slow + "--method simulate");
+  CHECK(alone.exit == 2);
+  CHECK_THAT(alone.err, Contains("simulation: error: ") &&
+                            Contains("rates and durations (with topology.gpu.memory_bandwidth=1B/s)"));
+}
+
 TEST_CASE("a bar counts on where a piece of work is several simulations") {
   std::ostringstream err;
   std::ostringstream out;

@@ -340,3 +340,72 @@ TEST_CASE("GPUs that the other machine does not have are refused, other models o
   for (const char* none : {"ethernet-hosts", "ring"})
     CHECK_FALSE(exchange::complete(*node, test::shipped_machine(none), "m").ok());
 }
+
+namespace {
+
+/// A NIC on a PCIe port of its own, of 16 lanes at 16 GT/s: 24 GB/s as NCCL counts it.
+std::string nic(int dev, int gigabits, const char* bus) {
+  const std::string number = std::to_string(dev);
+  return "<pci busid=\"0000:" + std::string(bus) +
+         ":00.0\" class=\"0x020000\" link_speed=\"16 GT/s\" link_width=\"16\">" + "<nic><net name=\"mlx5_" + number +
+         "\" dev=\"" + number + "\" speed=\"" + std::to_string(gigabits) +
+         "000\" latency=\"9\" gdr=\"0\"/></nic></pci>\n";
+}
+std::string below_switch(const std::string& inside, const char* bus) {
+  return "<pci busid=\"0000:" + std::string(bus) +
+         ":00.0\" class=\"0x060400\" link_speed=\"16 GT/s\" link_width=\"16\">\n" + inside + "</pci>\n";
+}
+/// Two sockets, the first with a GPU and a NIC of 200 Gb/s.
+std::string two_sockets(const std::string& on_second, const std::string& model) {
+  const std::string cpu = " arch=\"x86_64\" vendor=\"GenuineIntel\" familyid=\"6\" modelid=\"" + model + "\">\n";
+  return "<system version=\"1\">\n<cpu numaid=\"0\"" + cpu + gpu(0) + nic(0, 200, "20") + "</cpu>\n<cpu numaid=\"1\"" +
+         cpu + on_second + "</cpu>\n</system>\n";
+}
+
+}  // namespace
+
+TEST_CASE("a slow NIC that no GPU would take is left out, and the others keep their rate") {
+  const TopologySpec shipped = test::shipped_machine("dgx-h100");
+  const std::string dump = exchange::nccl_topology_xml(shipped)->text;
+  for (const bool on_socket : {true, false}) {
+    // For storage: 100 Gb/s beside eight of 400, right at the first socket or on a switch of its own.
+    const std::string slow = on_socket ? nic(8, 100, "77") : below_switch(nic(8, 100, "77"), "76");
+    std::string text = dump;
+    text.insert(text.find("</cpu>"), slow);
+    const exchange::ForeignNode node = node_of(text), without = node_of(dump);
+    CHECK(messages(without.warnings) == Errors{});
+    REQUIRE(node.warnings.size() == 1);
+    CHECK(node.warnings[0].message == "NIC 'mlx5_8' of 100 Gb/s is left out");
+    CHECK(node.nics.size() == 8);
+    CHECK(node.switches.size() == without.switches.size());
+    CHECK(node.nic_rate == Bandwidth(50e9));
+    CHECK(node.gpudirect == without.gpudirect);  // its gdr="0" and latency are none of theirs
+    CHECK(node.nic_latency == without.nic_latency);
+    const auto spec = exchange::complete(node, shipped, "m"), as_before = exchange::complete(without, shipped, "m");
+    REQUIRE(spec.ok());
+    CHECK(test::channels(spec->spec, 2) == test::channels(as_before->spec, 2));
+  }
+}
+
+TEST_CASE("a slower NIC stays where the way to it is some GPU's fastest") {
+  const auto nics = [](const std::string& on_second, const char* model) {
+    const exchange::ForeignNode node = node_of(two_sockets(on_second, model));
+    return std::pair(node.nics.size(), messages(node.warnings));
+  };
+  const std::string beside = gpu(1) + nic(1, 100, "30");
+  // Skylake's sockets are joined by 10 GB/s as NCCL counts them: less than the 12.5 beside the second GPU.
+  const auto [both, warned] = nics(beside, "85");
+  CHECK(both == 2);
+  CHECK(warned == Errors{"f:8:86: NICs of unlike speed"});
+  // Emerald Rapids' by 40: the way to the faster one has 24, its PCIe port's, as the GPU's own.
+  const auto [left, said] = nics(beside, "207");
+  CHECK(left == 1);
+  CHECK(said.size() == 1);
+  // As fast is as good, wherever it is.
+  CHECK(nics(gpu(1) + nic(1, 200, "30"), "207").first == 2);
+  // A NIC of 100 Gb/s on the GPU's switch is nearer, and the one of 200 beyond it still faster.
+  const auto [kept, why] = nics(below_switch(gpu(1) + nic(1, 100, "30"), "2f") + nic(2, 200, "40"), "85");
+  CHECK(kept == 2);
+  REQUIRE(why.size() == 1);
+  CHECK_THAT(why[0], Catch::EndsWith("NIC 'mlx5_1' of 100 Gb/s is left out"));
+}

@@ -89,6 +89,41 @@ TEST_CASE("JSON whose args name another test than its rows are of is not scored"
   CHECK(unscored(read, "all_reduce").empty());
 }
 
+TEST_CASE("a table is not scored under a collective that its bus bandwidths are not of, with a sidecar or without") {
+  const auto table_of = [](const std::string& collective, const std::string& busbw) {
+    return heading + collective + ",8,10.00,,,0\n" + collective + ",67108864,690.89,97.13," + busbw + ",0\n";
+  };
+  MeasuredFacts sidecar;
+  sidecar.ranks = 8;
+  sidecar.nodes = 1;
+  sidecar.gpu = "NVIDIA H100 80GB HBM3";
+  const auto why = [&](const std::string& collective, const std::string& busbw) {
+    sidecar.collective = collective;
+    return unscored(csv_of(table_of(collective, busbw), sidecar));
+  };
+  CHECK(why("all_reduce", "169.98").empty());  // 97.13 * 2 * 7/8
+  CHECK(why("all_gather", "84.99").empty());   // 97.13 * 7/8
+  CHECK(why("broadcast", "97.13").empty());
+  CHECK(
+      why("all_gather", "169.98") ==
+      "t.csv:3:34: its busbw is 1.75 times algbw, all_gather of 8 ranks has 0.875 times: what fits is all_reduce of 8 "
+      "ranks");
+  CHECK(
+      why("all_reduce", "84.99").starts_with("t.csv:3:34: its busbw is 0.875 times algbw, all_reduce of 8 ranks has "));
+  CHECK(why("broadcast", "84.99").starts_with("t.csv:3:33: its busbw is 0.875 times algbw"));
+  CHECK(why("all_gather", "").empty());  // says nothing
+
+  const Folder folder;
+  folder.write("t.csv", table_of("all_gather", "169.98"));
+  for (const std::string command : {"validate", "calibrate"}) {
+    const Outcome run = run_shell(
+        with_data + "collcast " + command + " --topology dgx-h100 --ranks 8 --nodes 1 --measured t.csv", folder.path());
+    INFO(run.err);
+    CHECK(run.exit == 2);
+    CHECK(run.err.find("busbw is 1.75 times algbw") != std::string::npos);
+  }
+}
+
 TEST_CASE("neither validate nor calibrate takes a log under another collective, whatever names it") {
   const Folder folder;
   folder.write("x.log", log_with("", "sum", "169.98"));

@@ -32,14 +32,15 @@ Calibration of_factors(const NcclFactors& factors, const std::string& name = "dg
 
 /// A table of what the model says of a machine with these factors.
 MeasuredTable table_of(const NcclFactors& truth, const std::string& id, const std::string& collective, int nodes,
-                       double times = 1, int gpus = 8, const std::string& name = "dgx-h100") {
+                       double times = 1, int gpus = 8, const std::string& name = "dgx-h100",
+                       std::int64_t first_size = 1024, int sizes = 22) {
   MeasuredTable out;
   out.facts.id = id;
   out.facts.system = "made-up";
   out.facts.collective = collective;
   out.facts.nodes = nodes;
   out.facts.ranks = gpus * nodes;
-  for (int i = 0; i < 22; ++i) out.points.push_back({Bytes(std::int64_t{1024} << i), Seconds(1), false, {}});
+  for (int i = 0; i < sizes; ++i) out.points.push_back({Bytes(first_size << i), Seconds(1), false, {}});
   Machines machines = Machines::only(machine_named(name));
   machines.calibrate({"", "", {of_factors(truth, name)}}, Library::nccl);
   const auto place = machines.place(out);
@@ -273,6 +274,18 @@ TEST_CASE("where NCCL took LL and Simple only, the fit says so; where it took LL
   }
 }
 
+TEST_CASE("that LL128 is taken is found however much slower than forecast a log is as a whole") {
+  // From 8 B to 1 GiB, one table. At 1.3 the fit with LL128 had ended in a worse valley than the one without.
+  for (const double times : {1.15, 1.2, 1.25, 1.3, 1.35, 1.4, 1.5}) {
+    CAPTURE(times);
+    const MeasuredTable log = table_of({}, "log", "all_reduce", 2, times, 8, "dgx-h100", 8, 28);
+    Machines machines = Machines::only(dgx_h100());
+    const auto fitted = calibrate({log}, machines, Statistic::mean, Library::nccl);
+    REQUIRE(fitted.ok());
+    CHECK(fitted->overlay.machines.at(0).nccl.takes_ll128);
+  }
+}
+
 TEST_CASE("a calibration of library nccl is written and read back, beside one of library ideal") {
   Calibration nccl =
       of_factors({1.25, 1, 0.5, 2, 1.125, 1, 0.75, 0.875, 1, 1.5, 0.625, 3, 0.25, 1.75, 0.125, 1.5, false});
@@ -324,6 +337,17 @@ TEST_CASE("an overlay's key is given once, and no end of a range is above the ot
   CHECK(errors.find("machines.0.fitted_to.least_ranks is above its most_ranks") != std::string::npos);
   CHECK(errors.find("machines.0.median_error.small.low is above its high") != std::string::npos);
   CHECK(errors.find("machines.0.median_error.medium has low alone") != std::string::npos);
+}
+
+TEST_CASE("what an overlay was fitted to are collectives") {
+  const auto read = parse_overlay(
+      "schema: collcast.overlay.v1\nfitted_by: x\nmachines:\n  - machine: a\n    library: nccl\n    factors: {}\n"
+      "    fitted_to: {least_size: 8B, most_size: 8MiB, least_ranks: 2, most_ranks: 9, collectives: [all_redcue]}\n",
+      "o.yaml");
+  REQUIRE(read.errors().size() == 1);
+  CHECK(to_text(read.errors()[0].where) == "o.yaml:7:95");
+  CHECK(read.errors()[0].message == "machines.0.fitted_to.collectives.0 is 'all_redcue'");
+  CHECK(read.errors()[0].hint.starts_with("did you mean 'all_reduce'?"));
 }
 
 TEST_CASE("a table left out is scored by the others of its system, and by nothing of its own") {

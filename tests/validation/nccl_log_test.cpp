@@ -32,6 +32,35 @@ TEST_CASE("today's log gives both placements, ranks, nodes, GPU and collective")
   CHECK(points[1].in_place);
 }
 
+TEST_CASE("the NCCL of a test is the library that nccl-tests' first line names") {
+  const std::string row = "8 2 float sum -1 12.50 0.00 0.00 0 12.25 0.00 0.00 0\n";
+  const auto test = [&](const std::string& library) {
+    return "# nccl-tests version 2.17.8 (b4d5bee) nccl-headers=22809 nccl-library=" + library + "\n" + devices +
+           new_heading + row + ending;
+  };
+  const auto version = [&](const std::string& library) {
+    const auto read = log_of(test(library));
+    REQUIRE(read.ok());
+    CHECK(read->warnings.empty());
+    return read->tables.at(0).facts.nccl_version;
+  };
+  CHECK(version("22902") == "2.29.2");  // two digits each of minor and patch
+  CHECK(version("20804") == "2.8.4");
+  CHECK(version("2708") == "2.7.8");  // before 2.9: one digit of minor
+
+  // The next test's line stands before its "nThread", which ends the test before.
+  const auto two = log_of(test("22703") + test("22902"));
+  REQUIRE(two->tables.size() == 2);
+  CHECK(two->tables[0].facts.nccl_version == "2.27.3");
+  CHECK(two->tables[1].facts.nccl_version == "2.29.2");
+
+  const auto none = log_of("[1,0]<stdout>:" + test("zero"));
+  REQUIRE(none->warnings.size() == 1);
+  CHECK(to_text(none->warnings[0].where) == "t.log:1:72");  // behind 14 of the launcher's characters and 57 more
+  CHECK(none->warnings[0].message == "nccl-library is 'zero': it is as if it were not there");
+  CHECK(none->tables.at(0).facts.nccl_version.empty());
+}
+
 namespace {
 
 /// A log of an all-reduce of eight ranks in one process, without some of its lines of ranks.

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <filesystem>
 
 #include "cli/process.hpp"
 #include "shipped.hpp"
@@ -333,6 +334,31 @@ TEST_CASE("a calibration of library nccl: its forecasts, their intervals, and wh
   CHECK(none.err.find("this overlay is a calibration of library ideal") != std::string::npos);
 }
 
+TEST_CASE("factors above line rate are warned of wherever an overlay is used, those at it are not") {
+  const Folder folder;
+  const auto warned = [&](const std::string& factors, const std::string& command) {
+    folder.write("o.yaml",
+                 "schema: collcast.overlay.v1\nfitted_by: x\nmachines:\n  - machine: dgx-h100\n    library: nccl\n"
+                 "    factors: {" +
+                     factors + "}\n");
+    const Outcome out = run_shell(with_data + "collcast " + command + " --overlay o.yaml", folder.path());
+    INFO(out.err);
+    CHECK(out.exit == 0);
+    const std::string says = "by its factors links or NICs of dgx-h100 carry more than their data sheet has: ";
+    const std::size_t at = out.err.find(says), end = out.err.find('\n', at);
+    return at == std::string::npos ? std::string() : out.err.substr(at + says.size(), end - at - says.size());
+  };
+  const std::string collective = "collective all_reduce --topology dgx-h100 --size 1MiB --method estimate";
+  // NVLinks of Hopper reach 0.83 of the data sheet's rate as they are, NICs 0.975: 1 / 0.83 = 1.205, 1 / 0.975 = 1.026.
+  const std::string both = "network 1.2, of which 1.03 is line rate; simple 3, of which 1.2 is line rate";
+  CHECK(warned("simple: 3, network: 1.2, launch: 2", collective) == both);
+  CHECK(warned("simple: 3, network: 1.2", "step llama3-8b-8xh100") == both);
+  CHECK(warned("simple: 3, network: 1.2",
+               "validate --topology dgx-h100 --measured " COLLCAST_SOURCE_DIR
+               "/validation/data/nccl-tests/aic-h100-sxm-n8-nccl2.23-all_gather.csv") == both);
+  CHECK(warned("simple: 1.204, network: 1.025, ll: 1, launch: 8", collective).empty());
+}
+
 TEST_CASE("validate leaves one table out, and says with what that has no meaning") {
   const Bench bench;
   const std::string tables = with_data.substr(0, 0) + "validate --library nccl --leave-one-out --measured " +
@@ -365,4 +391,23 @@ TEST_CASE("an overlay that is scored on what it was fitted to is warned about, o
   const Outcome unseen = bench.run("validate --measured other.csv" + words);
   CHECK_THAT(unseen.err, !Catch::Contains("fitted on"));
   CHECK(bench.document("validate --measured mine.csv" + words)["warnings"].dump().find(warning) != std::string::npos);
+}
+
+TEST_CASE("a log has no sidecar: an overlay beside it is written once more, in a folder of logs, too") {
+  const Folder folder;
+  const std::string log =
+      "# nThread 1 nGpus 2\n#  Rank  0 Pid 11 on h device  0 [0x06] NVIDIA H100 80GB HBM3\n"
+      "#  Rank  1 Pid 11 on h device  1 [0x07] NVIDIA H100 80GB HBM3\n"
+      "# size count type redop root time algbw busbw #wrong time algbw busbw #wrong\n"
+      "1024 256 float sum -1 13.00 0.08 0.08 0 13.50 0.08 0.08 0\n# Out of bounds values : 0 OK\n";
+  std::filesystem::create_directories(folder.path() / "logs");
+  folder.write("all_reduce.log", log);
+  folder.write("logs/all_reduce.log", log);
+  for (const std::string places : {"all_reduce.log --output all_reduce.yaml", "logs --output logs/all_reduce.yaml"})
+    for (int time = 0; time < 2; ++time) {
+      const Outcome out =
+          run_shell(with_data + "collcast calibrate --topology dgx-h100 --measured " + places, folder.path());
+      INFO(places << "\n" << out.err);
+      CHECK(out.exit == 0);
+    }
 }

@@ -136,6 +136,7 @@ std::vector<Parameter> nccl_parameters(const NcclModel& model) {
 
 /// The best factors with a given choice of protocols.
 struct Fitted {
+  Point at;
   NcclFactors factors;
   double loss = 0;  ///< with the prior
   bool uses_ll128 = false;
@@ -153,7 +154,8 @@ std::vector<std::string> bound_texts(const std::vector<std::string>& names, cons
   return out;
 }
 
-Fitted fitted_to(NcclModel model, const GoesOn& goes_on) {
+/// `from`: the best point of another choice of protocols, in whose valley this fit begins; nothing: it looks for one.
+Fitted fitted_to(NcclModel model, const GoesOn& goes_on, const Point* from = nullptr) {
   const double prior = prior_of_a_table / std::sqrt(model.table_weight());
   double full = 1e6;  // for now every error counts in full
   const auto factors = [&](const Point& x) {
@@ -164,15 +166,18 @@ Fitted fitted_to(NcclModel model, const GoesOn& goes_on) {
   Fit fit(
       wide_parameters(model), [&](const Point& x) { return model.loss(factors(x), full); }, most_evaluations_of_nccl,
       prior, goes_on);
-  Point x = fit.start();
+  Point x = from != nullptr ? *from : fit.start();
   fit.leave_out_what_has_no_effect(x);
-  x = fit.scan(x);
-  // First as if all rows were sound: from there the way to the best point has no other valleys.
-  for (int turn = 0; turn < turns_of_nccl; ++turn) x = fit.minimise(x);
+  if (from == nullptr) {
+    x = fit.scan(x);
+    // First as if all rows were sound: from there the way to the best point has no other valleys.
+    for (int turn = 0; turn < turns_of_nccl; ++turn) x = fit.minimise(x);
+  }
   full = full_weight;
   fit.narrow(nccl_parameters(model));
   for (int turn = 0; turn < turns_of_nccl; ++turn) x = fit.minimise(x);
   Fitted out;
+  out.at = x;
   out.loss = fit.priced(x);
   out.factors = factors(x);
   out.uses_ll128 = model.takes_ll128_anywhere();
@@ -188,14 +193,20 @@ Fitted fitted_to(NcclModel model, const GoesOn& goes_on) {
 Calibration fit_nccl(const TopologySpec& spec, const std::vector<FitTable>& tables, Statistic statistic,
                      CalibrateReport::Machine& report, const GoesOn& goes_on) {
   const FitLoss loss(FitRows(tables, statistic, most_sizes_of_an_nccl_fit), RowWeight::root_of_band);
-  const Fitted with = fitted_to(NcclModel(loss, true), goes_on);
-  Fitted best = with;
-  if (with.uses_ll128) {
-    const Fitted without = fitted_to(NcclModel(loss, false), goes_on);
-    if (without.loss + weight_of_ll128 < with.loss) best = without;
-    best.evaluations = with.evaluations + without.evaluations;
+  const auto fitted = [&](bool takes_ll128, const Point* from) {
+    Fitted out = fitted_to(NcclModel(loss, takes_ll128), goes_on, from);
+    report.evaluations += out.evaluations;
+    return out;
+  };
+  Fitted best = fitted(true, nullptr);
+  if (best.uses_ll128) {
+    Fitted without = fitted(false, nullptr);
+    // Either may be stuck in a valley that the other is not in.
+    Fitted with_again = fitted(true, &without.at), without_again = fitted(false, &best.at);
+    if (with_again.loss < best.loss) best = std::move(with_again);
+    if (without_again.loss < without.loss) without = std::move(without_again);
+    if (without.loss + weight_of_ll128 < best.loss) best = std::move(without);
   }
-  report.evaluations = best.evaluations;
   report.fitted = best.names;
   report.at_bounds = best.at_bounds;
   report.bounds = best.bounds;

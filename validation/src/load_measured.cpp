@@ -112,6 +112,22 @@ Result<Readings> read_csv_with_sidecar(std::istream& in, const std::string& file
   return readings;
 }
 
+/// As much as tells the format.
+std::string beginning_of(std::istream& in) {
+  std::string out(4096, '\0');
+  in.read(out.data(), static_cast<std::streamsize>(out.size()));
+  out.resize(static_cast<std::size_t>(in.gcount()));
+  return out;
+}
+
+/// Whether a file is a table as CSV, which has a sidecar; of a pipe that is not to be seen without reading it.
+bool is_table(const std::string& file) {
+  std::error_code ignored;
+  if (!fs::is_regular_file(file, ignored)) return true;
+  std::ifstream in(file, std::ios::binary);
+  return measured_format(beginning_of(in)) == MeasuredFormat::csv;
+}
+
 /// A stream from its beginning, part of which has been read already.
 class Replayed : public std::streambuf {
  public:
@@ -171,10 +187,7 @@ std::optional<Diagnostic> not_plain_text(std::string_view beginning, const std::
 
 /// No table where it is no measurement. A sidecar is looked for beside `file`.
 Result<Readings> read_any(std::istream& in, const std::string& file) {
-  constexpr std::size_t enough = 4096;
-  std::string beginning(enough, '\0');
-  in.read(beginning.data(), static_cast<std::streamsize>(beginning.size()));
-  beginning.resize(static_cast<std::size_t>(in.gcount()));
+  std::string beginning = beginning_of(in);
   if (beginning.find_first_not_of(" \t\r\n") == std::string::npos)
     return Diagnostic{{file, 1, 1}, "the file is empty", "expected a table or a log of nccl-tests"};
   if (auto wrong = not_plain_text(beginning, file)) return *wrong;
@@ -288,6 +301,18 @@ Result<Readings> load_measured(const std::string& path, const Location& asked_by
   if (fs::is_directory(status)) return load_folder(path, asked_by);
   Result<Readings> out = load_file(path, asked_by);
   if (out && out->tables.empty()) return no_row(path);
+  return out;
+}
+
+std::vector<std::string> files_of_measured(const std::string& path) {
+  std::error_code error;
+  std::vector<std::string> out;
+  for (const std::string& file : fs::is_directory(path, error) ? contents_of(path, error).files : std::vector{path}) {
+    out.push_back(file);
+    if (!is_table(file)) continue;
+    for (const std::string& beside : {sidecar_of(file), second_sidecar_of(file)})
+      if (!beside.empty()) out.push_back(beside);
+  }
   return out;
 }
 

@@ -231,7 +231,8 @@ Result<PlacedTable> Machines::place(const MeasuredTable& table) {
     return Diagnostic{facts.contradicting, facts.contradiction,
                       "is it the sidecar of another table? Correct it, or remove it and give --ranks and --nodes"};
   if (const std::string other = collective_contradiction(facts); !other.empty())
-    return Diagnostic{facts.rows.where, other, "is it the log of another test? Correct its name, or --collective"};
+    return Diagnostic{facts.rows.where, other,
+                      "is it of another test? Correct its name, its column 'collective', or --collective"};
   if (!facts.doubt.empty())
     return cannot(facts.doubt,
                   "lines are missing in the log, or the test split its ranks into groups; give --ranks and "

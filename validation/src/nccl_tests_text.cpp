@@ -146,6 +146,7 @@ class LogReader {
       begin_test(lines, w[0].text != "Using");
       return threads_and_gpus(w);
     }
+    if (w[0].text == "nccl-tests") return versions(lines, w, before);
     if (w[0].text == "Rank" && w.size() > 6) return device(lines, w);
     if (w[0].text == "size" || w[0].text == "bytes") return heading(lines, w, before);
     if (is_end(text)) {
@@ -172,6 +173,21 @@ class LogReader {
       said_mixed_ = false;
     }
     devices_seen_ = complete_ = in_rows_ = lacking_ = false;
+  }
+
+  /// "nccl-tests version 2.17.8 nccl-headers=22902 nccl-library=22902": what it runs, not what it was built with.
+  void versions(const Lines& lines, const std::vector<Word>& w, int before) {
+    constexpr std::string_view key = "nccl-library=";
+    const auto library = std::ranges::find_if(w, [&](const Word& word) { return word.text.starts_with(key); });
+    if (library == w.end()) return;
+    const std::string_view code = library->text.substr(key.size());
+    nccl_version_.clear();
+    if (const auto version = read_whole(code); version && *version > 0)
+      nccl_version_ = nccl_version_text(*version);
+    else
+      out_.warnings.push_back({lines.at(library->column + before + skipped_),
+                               fmt::format("nccl-library is '{}': it is as if it were not there", printable(code)),
+                               "expected a number above 0, such as 22703 of 2.27.3"});
   }
 
   /// "nThread 1 nGpus 8 minBytes ...": the GPUs of each process.
@@ -343,6 +359,7 @@ class LogReader {
     one_placement(lines, row, first, *size, false);
     if (placements == 2) one_placement(lines, row, first + width, *size, true);
     if (test_.facts.collective.empty()) test_.facts.collective = kind_;
+    if (test_.facts.nccl_version.empty()) test_.facts.nccl_version = nccl_version_;
     if (test_.facts.datatype.empty()) test_.facts.datatype = std::string(row[2].text);
   }
 
@@ -423,7 +440,7 @@ class LogReader {
     MeasuredFacts& f = test_.facts;
     if (f.collective.empty()) f.collective = kind_;
     f.gpu = gpu_;
-    f.nccl_version = nccl_version_;
+    if (f.nccl_version.empty()) f.nccl_version = nccl_version_;
     f.ranks = static_cast<int>(ranks_.size());
     f.nodes = static_cast<int>(hosts_.size());
     f.complete = complete && !lacking_;

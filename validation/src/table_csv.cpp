@@ -141,7 +141,8 @@ class Rows {
     const std::size_t index = table_of(kind);
     MeasuredTable& table = tables_[index];
     if (columns.algbw && columns.busbw)
-      evidence_[index].add(read_rates(row[*columns.algbw].text, row[*columns.busbw].text), {});
+      evidence_[index].add(read_rates(row[*columns.algbw].text, row[*columns.busbw].text),
+                           lines.at(row[*columns.busbw].column));
     MeasuredPoint point{*size, *time, place_word.text == "1", std::nullopt};
     const std::vector<MeasuredFacts::Spread>& spread = table.facts.spread;
     for (std::size_t i = 0; i < spread.size(); ++i)
@@ -153,7 +154,10 @@ class Rows {
   std::size_t count() const { return count_; }
   std::vector<MeasuredTable> take() {
     std::vector<std::string> kinds;
-    for (const MeasuredTable& table : tables_) kinds.push_back(table.facts.collective);
+    for (std::size_t i = 0; i < tables_.size(); ++i) {
+      kinds.push_back(tables_[i].facts.collective);
+      tables_[i].facts.rows = evidence_[i].rows;
+    }
     for (std::size_t i = 0; sidecar_ && i < tables_.size(); ++i) {
       const auto found = sidecar_contradiction(*sidecar_, tables_[i], kinds, evidence_[i]);
       if (!found) continue;

@@ -45,7 +45,7 @@ struct MeasuredFacts {
     Seconds least{}, median{}, p95{}, most{};
   };
   std::vector<Spread> spread;
-  /// What a log's rows say of their collective themselves.
+  /// What rows say of their collective themselves.
   struct Rows {
     double ratio = 0;                        ///< busbw over algbw; 0: not said
     double least_ratio = 0, most_ratio = 0;  ///< that its rounding leaves

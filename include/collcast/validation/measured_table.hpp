@@ -75,6 +75,8 @@ Result<Readings> load_measured_stream(std::istream&, const std::string& name);
 /// A file, or a folder with every table and log in it, by name; sidecars are found beside their tables. What is in
 /// a folder and no measurement is a warning.
 Result<Readings> load_measured(const std::string& path, const Location& asked_by);
+/// The files that it reads, with the sidecars that there are: of tables, as logs have none.
+std::vector<std::string> files_of_measured(const std::string& path);
 
 /// Gives each table an id of its own, as documents, fits and pages know tables by it: "x", then "x-2". Says which got
 /// another than they came with.

@@ -13,27 +13,11 @@
 #include <utility>
 
 #include "collcast/validation/inference.hpp"
+#include "weighted_median.hpp"
 
 namespace collcast {
 
 namespace {
-
-/// A value, and how much it weighs.
-struct Weighed {
-  double value = 0, weight = 0;
-};
-
-/// Half of the weight is of values no larger; nothing of none.
-std::optional<double> weighted_median(std::vector<Weighed> values) {
-  std::stable_sort(values.begin(), values.end(), [](const Weighed& a, const Weighed& b) { return a.value < b.value; });
-  double all = 0, below = 0;
-  for (const Weighed& one : values) all += one.weight;
-  for (const Weighed& one : values) {
-    below += one.weight;
-    if (2 * below >= all) return one.value;
-  }
-  return std::nullopt;
-}
 
 /// Of rows with both times that `counts`.
 template <class Counts>

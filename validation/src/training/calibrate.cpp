@@ -4,12 +4,13 @@
 // Cross-validated: configurations are dealt into folds by their names; a row's schedule is fitted to the other folds,
 // and its scale to the other configurations of its cell, with that schedule's. Both minimise the mean of |s p/m - 1|
 // over the rows that they are fitted to: the median of m/p, each row weighing p/m.
-#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <tuple>
+#include <utility>
 
 #include "collcast/validation/training.hpp"
+#include "weighted_median.hpp"
 
 namespace collcast {
 
@@ -20,24 +21,13 @@ struct Ratio {
   const std::string* configuration = nullptr;
 };
 
-void sort(std::vector<Ratio>& ratios) {
-  std::stable_sort(ratios.begin(), ratios.end(), [](const Ratio& a, const Ratio& b) {
-    return a.measured_over_predicted < b.measured_over_predicted;
-  });
-}
-
-/// Over all but one configuration; `ratios` are in order. Nothing where no other is left.
+/// Over all but one configuration. Nothing where no other is left.
 std::optional<double> scale_without(const std::vector<Ratio>& ratios, const std::string& configuration) {
-  double all = 0;
+  std::vector<Weighed> others;
   for (const Ratio& one : ratios)
-    if (*one.configuration != configuration) all += 1 / one.measured_over_predicted;
-  double below = 0;
-  for (const Ratio& one : ratios) {
-    if (*one.configuration == configuration) continue;
-    below += 1 / one.measured_over_predicted;
-    if (2 * below >= all) return one.measured_over_predicted;
-  }
-  return std::nullopt;
+    if (*one.configuration != configuration)
+      others.push_back({one.measured_over_predicted, 1 / one.measured_over_predicted});
+  return weighted_median(std::move(others));
 }
 
 constexpr std::size_t folds = 10;
@@ -77,16 +67,12 @@ Schedules fit_schedules(const Cells& cells, std::size_t fold) {
       std::vector<Ratio> ratios;
       for (const TrainingDeviation* row : members)
         if (fold_of(row->configuration) != fold) ratios.push_back(ratio(*row, of(out, *row)));
-      sort(ratios);
       const std::optional<double> scale = scale_without(ratios, no_configuration);
       for (const TrainingDeviation* row : members)
         if (scale && has_pipeline(*row) && fold_of(row->configuration) != fold)
           rest[row->schedule].push_back(ratio(*row, *scale));
     }
-    for (auto& [schedule, ratios] : rest) {
-      sort(ratios);
-      out[schedule] = scale_without(ratios, no_configuration).value_or(1);
-    }
+    for (const auto& [schedule, ratios] : rest) out[schedule] = scale_without(ratios, no_configuration).value_or(1);
   }
   return out;
 }
@@ -102,7 +88,6 @@ void cross_validate(std::vector<TrainingDeviation>& rows) {
     for (auto& [key, members] : cells) {
       std::vector<Ratio> ratios;
       for (const TrainingDeviation* row : members) ratios.push_back(ratio(*row, of(schedules, *row)));
-      sort(ratios);
       for (TrainingDeviation* row : members) {
         if (fold_of(row->configuration) != fold) continue;
         row->scale = scale_without(ratios, row->configuration);
