@@ -426,11 +426,11 @@ TEST_CASE("variables that a machine sets for NCCL are read and written again, ea
         std::vector<std::pair<std::string, std::string>>{{"NCCL_PROTO", "Simple,LL128"}, {"NCCL_CROSS_NIC", "0"}});
   CHECK(parse_topology(topology_text(*spec), "again.yaml")->plugin == spec->plugin);
   CHECK(machine_errors(machine + "{NCCL_PROTO: fast, NCCL_PROTOS: LL, NCCL_ALGO: [Ring]}}\n") ==
-        "m.yaml:9:67: error: network.plugin.environment.NCCL_ALGO is a list\n    hint: expected its value\n"
-        "m.yaml:9:39: error: NCCL_PROTO=fast: unknown name 'fast'\n    hint: expected one of: ll, ll128, simple\n"
-        "m.yaml:9:58: error: unknown variable 'NCCL_PROTOS'\n    hint: did you mean 'NCCL_PROTO'?\n");
+        "m.yaml:9:38: error: NCCL_PROTO=fast: unknown name 'fast'\n    hint: expected one of: ll, ll128, simple\n"
+        "m.yaml:9:57: error: unknown variable 'NCCL_PROTOS'\n    hint: did you mean 'NCCL_PROTO'?\n"
+        "m.yaml:9:72: error: network.plugin.environment.NCCL_ALGO is a list\n    hint: expected its value\n");
   CHECK(machine_errors(machine + "NCCL_PROTO=LL}\n") ==
-        "m.yaml:9:26: error: network.plugin.environment is 'NCCL_PROTO=LL'\n"
+        "m.yaml:9:25: error: network.plugin.environment is 'NCCL_PROTO=LL'\n"
         "    hint: expected a map of variables and their values\n");
 }
 

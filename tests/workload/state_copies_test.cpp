@@ -57,7 +57,7 @@ StepInputs offloading(double fraction, int chunk_size_mb, int zero = 1) {
   return in;
 }
 
-StepInputs without(StepInputs in) {
+StepInputs without_host(StepInputs in) {
   in.options.optimizer_state_offload.reset();
   return in;
 }
@@ -121,7 +121,7 @@ TEST_CASE("any number of chunks takes what the rules say one by one") {
 
 TEST_CASE("what the host has the GPU has not between updates, and two chunks of it during one") {
   const StepInputs in = offloading(0.75, 1);
-  const MemoryTerms usual = memory_terms(without(in), 0), now = memory_terms(in, 0);
+  const MemoryTerms usual = memory_terms(without_host(in), 0), now = memory_terms(in, 0);
   const double parameters = usual.optimizer() / 12;
   CHECK(now.optimizer() == Approx(0.25 * usual.optimizer()));
   CHECK(now.optimizer_states() == Approx(usual.optimizer()));
@@ -132,7 +132,7 @@ TEST_CASE("what the host has the GPU has not between updates, and two chunks of 
   CHECK(8 * 0.75 * parameters / (chunks - 1) > 0x1p20);
   CHECK(now.returned == Approx(0.75 * parameters * (4 + 8 * 2.0 / chunks)));
   CHECK(memory_terms(offloading(0.75, 0), 0).returned == Approx(0.75 * parameters * 12));
-  const MemoryUse use = stage_memory(in, 0, 8), wide = stage_memory(without(in), 0, 8);
+  const MemoryUse use = stage_memory(in, 0, 8), wide = stage_memory(without_host(in), 0, 8);
   CHECK(static_cast<double>(use.on_host.value()) == Approx(0.75 * usual.optimizer()).margin(2));
   const auto less = [&](MemoryMoment moment) {
     const auto i = static_cast<std::size_t>(moment);
@@ -181,7 +181,7 @@ TEST_CASE("a slower GPU has longer kernels and waits less; its copies are what t
   CHECK(slow.wait() < usual.wait());
   CHECK(slow.updated() > usual.updated());
   for (const Method method : {Method::estimate, Method::simulate}) {
-    const double plain = update(without(in), method), now = update(in, method);
+    const double plain = update(without_host(in), method), now = update(in, method);
     const double launches = (slow.updates() - 1) * in.kernels.memory_bound.overhead.count() / 0.5;
     CHECK(now - plain == Approx(slow.wait().count() + launches).epsilon(1e-6));
   }
@@ -190,7 +190,7 @@ TEST_CASE("a slower GPU has longer kernels and waits less; its copies are what t
 TEST_CASE("of narrower states those are in fp32 that are updated together") {
   StepInputs in = offloading(0.75, 1);
   in.options.precision_aware_optimizer = PrecisionAwareOptimizer{StateFormat::bf16, StateFormat::bf16};
-  const double all = memory_terms(without(in), 0).unscaled;
+  const double all = memory_terms(without_host(in), 0).unscaled;
   CHECK(all > 0);
   CHECK(memory_terms(in, 0).unscaled == Approx(0.25 * all));
   in.options.optimizer_state_offload->fraction = 1;
@@ -206,8 +206,8 @@ TEST_CASE("nothing on the host is as without") {
     in.host_bandwidth = Bandwidth{};
     CHECK(check_step(in, 16, {}).empty());
     CHECK(state_copies(in, 0).chunks == 0);
-    CHECK(stage_memory(in, 0, 8).peak() == stage_memory(without(in), 0, 8).peak());
-    CHECK(update_of(in) == update_of(without(in)));
+    CHECK(stage_memory(in, 0, 8).peak() == stage_memory(without_host(in), 0, 8).peak());
+    CHECK(update_of(in) == update_of(without_host(in)));
   }
 }
 
@@ -222,7 +222,7 @@ TEST_CASE("an update never takes less with states on the host, nor more with a f
     faster.host_bandwidth = in.host_bandwidth * 1.5;
     fewer.options.optimizer_state_offload->fraction /= 2;
     endless.host_bandwidth = Bandwidth(1e30);
-    const Seconds update = update_of(in), plain = update_of(without(in));
+    const Seconds update = update_of(in), plain = update_of(without_host(in));
     INFO(n << ": fraction " << in.options.optimizer_state_offload->fraction << ", chunks "
            << state_copies(in, 0).chunks);
     CHECK(update >= plain * (1 - 1e-12));
@@ -233,7 +233,7 @@ TEST_CASE("an update never takes less with states on the host, nor more with a f
     const double launches = (c.updates() - 1) * in.kernels.memory_bound.overhead.count() *
                             (workload::optimizer_bytes(in.options).converted > 0 ? 2 : 1);
     CHECK(update_of(endless).count() == Approx(plain.count() + launches));
-    CHECK(peak_memory(in, 8).peak() <= peak_memory(without(in), 8).peak());
+    CHECK(peak_memory(in, 8).peak() <= peak_memory(without_host(in), 8).peak());
     if (c.wait() > Seconds{}) ++waited;
   }
   CHECK(steps > 100);
@@ -248,7 +248,7 @@ TEST_CASE("the timeline says of such steps what the closed form says") {
     if (!check_step(in, 16, {}).empty()) continue;
     ++steps;
     const StepResult both = forecast_on_two(in, Method::both);
-    const StepResult plain = forecast_on_two(without(in), Method::both);
+    const StepResult plain = forecast_on_two(without_host(in), Method::both);
     REQUIRE(both.simulate);
     INFO(n);
     // What the update is longer by, whatever both methods say of the passes.
