@@ -149,6 +149,8 @@ class ProgramWriter {
     const Uses& uses = spelled_.exchanged[op].uses;
     if (const auto* compute = std::get_if<Compute>(&what))
       compute_for(s, op, compute->duration);
+    else if (spelled_.places[op].doing == Doing::optimizer)
+      spend(s, own, std::get<Delay>(what).duration, category(op));  // for copies, which nothing slows
     else
       check(uses.any() || std::get<Delay>(what).duration == Seconds{}, "communication is made of collectives");
     for (int n = 0; n < uses.times; ++n)

@@ -121,6 +121,28 @@ TEST_CASE("on links of their own, groups in step: unfolded is the folded step to
   });
 }
 
+TEST_CASE("unfolded, an update waits for states from the host's memory as long as folded") {
+  const Fabric fabric = star_fabric(64, Bandwidth(50e9), Seconds(1e-6));
+  int waited = 0;
+  for_random_inputs(100, 64, [&](StepInputs in) {
+    in.host_bandwidth = Bandwidth(1e9);
+    in.options.optimizer_state_offload = OptimizerStateOffload{1, 1};
+    if (!check_step(in, in.layout.world(), {}).empty()) return;
+    const StepWithUnfolded step = unfolded(in, fabric, in_step(in), Sharing::none);
+    const Seconds folded = *step.result.simulate;
+    // As in the case above.
+    if (gathers_messages(in) && in.layout.pp > 1)
+      CHECK(step.unfolded->step <= folded);
+    else
+      CHECK(to_picoseconds(step.unfolded->step) == to_picoseconds(folded));
+    CHECK(step.unfolded->breakdown.optimizer.count() == Approx(step.result.breakdown.optimizer.count()));
+    in.options.optimizer_state_offload.reset();
+    const StepWithUnfolded on_gpu = unfolded(in, fabric, in_step(in), Sharing::none);
+    if (step.unfolded->breakdown.optimizer > on_gpu.unfolded->breakdown.optimizer) ++waited;
+  });
+  CHECK(waited > (sanitized ? 0 : 5));
+}
+
 TEST_CASE("collectives of DP slow each rank's kernels as they do the folded stage's, to the picosecond") {
   const Fabric fabric = star_fabric(64, Bandwidth(50e9), Seconds(1e-6));
   int slowed = 0;
