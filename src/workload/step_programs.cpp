@@ -354,7 +354,9 @@ Diagnostics check_unfolding(const StepInputs& in, const CollectivePolicy& policy
   if (policy.library == Library::nccl)
     refuse("collectives.library", "library nccl has times of collectives, not their messages, and cannot be unfolded",
            "expected library ideal (--library ideal)");
-  if (in.options.overlap_ep && in.layout.ep > 1)
+  // Experts that are split exchange rows, too.
+  const bool exchanges_rows = in.model.experts.count > 0 && in.layout.ep * in.layout.expert_tp() > 1;
+  if (in.options.overlap_ep && exchanges_rows)
     refuse("training.overlap_ep", "an exchange of experts under another micro-batch's computing cannot be unfolded",
            "expected overlap_ep false, or no --unfolded");
   return wrong;

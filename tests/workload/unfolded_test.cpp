@@ -2,6 +2,8 @@
 // written out where links are, and what makes the two differ.
 #include <catch2/catch.hpp>
 
+#include <tuple>
+
 #include "../support/dice.hpp"
 #include "../support/sample.hpp"
 #include "../support/small_fabrics.hpp"
@@ -321,6 +323,24 @@ TEST_CASE("what cannot be unfolded is refused with its place") {
   CHECK_THAT(to_text(step.errors()), Contains("a batch that is served cannot be unfolded"));
   CHECK_THAT(to_text(step.errors()), Contains("library nccl has times of collectives, not their messages"));
   CHECK(step.errors().size() == 2);
+}
+
+TEST_CASE("exchanges of experts under other computing are refused, of those that are split alone, too") {
+  const Fabric fabric = cluster(1);
+  for (const auto& [ep, tp, etp, refused] : {std::tuple{2, 1, 0, true},
+                                             {1, 2, 0, true},
+                                             {1, 2, 2, true},
+                                             {2, 2, 1, true},
+                                             {1, 2, 1, false},
+                                             {1, 1, 0, false}}) {
+    CAPTURE(ep, tp, etp);
+    StepInputs in = spread(small_experts(), ep, tp, 4, etp);
+    in.options.overlap_ep = true;
+    REQUIRE(check_step(in, in.layout.world(), {}).empty());
+    const Result<StepWithUnfolded> step = forecast_unfolded_step(in, fabric, {}, rings());
+    CHECK(step.ok() == !refused);
+    if (refused) CHECK_THAT(to_text(step.errors()), Contains("an exchange of experts under another micro-batch's"));
+  }
 }
 
 TEST_CASE("a watch that ends the run of every rank leaves the folded step") {
