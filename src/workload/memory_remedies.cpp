@@ -20,9 +20,7 @@ namespace {
 /// Nothing for what is no step.
 std::optional<MemoryUse> memory_of(const StepInputs& in, const Fabric& fabric, int ranks) {
   if (!check_step(in, ranks, {}).empty()) return {};
-  if (in.serving) return peak_serving_memory(in, fabric.ranks_per_node());
-  if (!check_memory(in, {}).empty()) return {};
-  return peak_memory(in, fabric.ranks_per_node());
+  return countable_peak_memory(in, fabric.ranks_per_node());
 }
 
 /// Whether states come from the host in chunks of what would be offered, or smaller ones.

@@ -66,14 +66,12 @@ Seconds round_time(const ServingTimes&);
 Seconds turns_time(const ServingTimes&);
 Seconds token_time(const ServingTimes&);
 
-/// More memory than sizes are counted to (a sum of a few of 2^60 still fits 64 bits).
+/// More memory than sizes are counted to.
 Diagnostics check_serving_memory(const StepInputs&, const Origins&);
 /// `inputs` with serving.
 MemoryUse serving_memory(const StepInputs&, int stage, int gpus_per_node);
 /// Of a server whose fullest rank needs that.
 std::vector<std::string> serving_warnings(const StepInputs&, const Fabric&, const MemoryUse&);
-/// Of the stage that needs most.
-MemoryUse peak_serving_memory(const StepInputs&, int gpus_per_node);
 Result<StepResult> forecast_inference(const StepInputs&, const Fabric&, ForecastPrices&, Method, StepTimeline*,
                                       const EngineOptions&, const Origins&);
 

@@ -27,10 +27,7 @@ std::string named(const MemoryUse& m, const MemoryPart& part) {
 
 /// The part that goes beyond the limit, and the largest where that is another.
 std::string memory_warning(const StepInputs& in, const Fabric& fabric, const MemoryUse& m) {
-  const MemoryPart& breaks = breaking_part(m);
-  const MemoryPart& largest =
-      *std::max_element(memory_parts.begin(), memory_parts.end(),
-                        [&](const MemoryPart& a, const MemoryPart& b) { return m.*a.size < m.*b.size; });
+  const MemoryPart &breaks = breaking_part(m), &largest = largest_part(m);
   const std::string needs = "stage " + std::to_string(m.stage) + " needs " + format_bytes(volume(m.peak())) +
                             " of the GPU's " + format_bytes(volume(m.capacity));
   const std::string parts =
