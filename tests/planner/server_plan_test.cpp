@@ -418,6 +418,11 @@ TEST_CASE("a server's layout stands beside the best with the reasons, whatever i
   q.batch = 30;
   q.micro_batch = 4;
   CHECK(ask(q).asked.objections == std::vector<std::string>{to_string(ObjectionKind::server_batch_does_not_divide)});
+  // Of a product of more than 32 bits the third degree is one.
+  q = {};
+  q.tp = q.dp = 65'536;
+  CHECK(ask(q).asked.choice.pp == 1);
+  CHECK_FALSE(ask(q).asked.objections.empty());
   q = {};
   q.batch = 2'000;
   CHECK_FALSE(ask(q).asked.objections.empty());
@@ -497,4 +502,20 @@ TEST_CASE("the batch and the GPUs that would fit are told of servers with sequen
     in.gpus = gpus / 2;
     CHECK((in.gpus <= 16 || planned(in, cluster(gpus / 16)).feasible == 0));
   }
+}
+
+TEST_CASE("of a server with experts degrees are asked for whose product is more than 32 bits hold") {
+  const Fabric fabric = cluster(2);
+  PlanInputs in = server({16, 512, 32, 1, 2}, 40'000'000'000);
+  in.base.model = small_experts();
+  in.base.layout.sequence_parallel = true;
+  in.base.layout.etp = 1;
+  const PlanResult p = planned(in, fabric);
+  REQUIRE_FALSE(p.ranked.empty());
+  LayoutQuestion q;
+  q.tp = q.dp = 65'536;
+  const LayoutChoice asked = complete(q, p.ranked, in);
+  CHECK(asked.pp == 1);
+  CHECK(asked.ep >= 1);
+  CHECK_FALSE(why(in, fabric, asked, p.ranked).value().asked.objections.empty());
 }
