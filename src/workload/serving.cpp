@@ -410,6 +410,17 @@ void put_rates(StepResult& result, const StepInputs& in) {
   if (!in.serving->is_continuous()) served.tokens_per_s = sequences / served.decode.time().count();
 }
 
+/// What is read off the difference of two passes may leave a part below zero, be it by the picoseconds that a run is
+/// rounded up by: the other parts have that less, each in proportion, and the sum stays.
+void leave_none_below_zero(Breakdown& b) {
+  const Seconds whole = b.total();
+  Seconds above{};
+  for (Seconds* part : {&b.compute, &b.tp_exposed, &b.pp_exposed, &b.ep_exposed, &b.bubble})
+    above += * part = std::max(*part, Seconds{});
+  if (above == whole || above == Seconds{}) return;
+  for (Seconds* part : {&b.compute, &b.tp_exposed, &b.pp_exposed, &b.ep_exposed, &b.bubble}) *part *= whole / above;
+}
+
 /// What a phase waits for, on the mean.
 struct Waits {
   double prompts = 0, prompt_passes = 0, tokens = 0;
@@ -435,6 +446,7 @@ void put_phase(ServingPhase& phase, const Waits& waits, const InferenceResult& s
   }
   phase.breakdown =
       sum_of(sum_of(sum_of({}, one.breakdown, of_one), full.breakdown, of_full), token.breakdown, waits.tokens);
+  if (of_full < 0 || of_one < 0) leave_none_below_zero(phase.breakdown);
 }
 
 void put_times(StepResult& result, const StepInputs& in, const Priced& p, const std::optional<Simulated>& run) {

@@ -352,6 +352,27 @@ TEST_CASE("each part of a prompt takes what a pass does, and TTFT does not jump 
   CHECK(at(8, 1024).inference->further_prompt() == at(8, 1023).inference->further_prompt());
 }
 
+TEST_CASE(
+    "of prompts in parts none takes less than nothing, whatever a run's rounding leaves, and they are the whole") {
+  for (const int tp : {1, 2, 4, 8})
+    for (const int prompt : {17, 100, 512, 1000})
+      for (const int tokens : {2, 3, 16}) {
+        StepInputs in = inputs(small_model(), layout(tp, 1, 1), prompt, 1);
+        in.options.optimizer = false;
+        in.serving = of_load(1, prompt, 33, {4, 16, 1, tokens});
+        for (const Method method : {Method::estimate, Method::both}) {
+          const StepResult r = forecast(in, four_nodes(), method);
+          CAPTURE(tp, prompt, tokens, method == Method::both);
+          for (const ServingPhase* phase : {&r.inference->prefill, &r.inference->decode}) {
+            const Breakdown& b = phase->breakdown;
+            CHECK(b.total().count() == Approx(phase->time().count()).epsilon(1e-9));
+            for (const Seconds part : {b.compute, b.tp_exposed, b.pp_exposed, b.ep_exposed, b.bubble})
+              CHECK(part >= Seconds{});
+          }
+        }
+      }
+}
+
 TEST_CASE("a further prompt takes no less than nothing and no more than one alone") {
   CHECK(further_prompt(Seconds(2), Seconds(5), 4) == Seconds(1));
   CHECK(further_prompt(Seconds(2), Seconds(5), 2) == Seconds(2));
