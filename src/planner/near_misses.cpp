@@ -3,6 +3,10 @@
 #include "planner/near_misses.hpp"
 
 #include <algorithm>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "collcast/base/bisect.hpp"
 #include "planner/families.hpp"
@@ -34,12 +38,20 @@ class Smallest {
   void training() {
     for (const Family& f : families(in_)) {
       if (f.objection) continue;
-      for (const bool sp : f.sequence_parallel)
-        for (const Recompute recompute : f.recompute)
-          for (const int zero : f.zero)
-            for (const int vpp : f.vpp)
-              weigh({f.tp, f.pp, f.dp, f.micro_batch.front(), sp, recompute, zero, vpp, f.cp, f.ep});
+      for (const bool sp : f.sequence_parallel) training(f, sp);
     }
+  }
+
+  void training(const Family& f, bool sequence_parallel) {
+    for (const Recompute recompute : f.recompute)
+      for (const int zero : f.zero)
+        for (const int vpp : f.vpp) {
+          LayoutChoice choice{f.tp, f.pp, f.dp, f.micro_batch.front(), sequence_parallel, recompute, zero, vpp};
+          choice.cp = f.cp;
+          choice.ep = f.ep;
+          // A tp that does not go with the model does so with no options.
+          if (const auto wrong = weigh(choice); wrong && *wrong == "layout.tp") return;
+        }
   }
 
   void servers() {
@@ -55,16 +67,19 @@ class Smallest {
     }
   }
 
-  void weigh(const LayoutChoice& choice) {
+  /// What is to blame for its being no step, if that is not the batch.
+  std::optional<std::string> weigh(const LayoutChoice& choice) {
     const bool serves = in_.base.serving.has_value();
     const std::int64_t samples = std::int64_t{choice.micro_batch} * (serves ? 1 : choice.dp);
-    if ((serves ? choice.batch : in_.base.batch.global_batch) % samples != 0) return;
+    if ((serves ? choice.batch : in_.base.batch.global_batch) % samples != 0) return {};
     // Each layout anew: what the last has of the sharding group or of expert TP is not what was asked.
     step_.layout = in_.base.layout;
     put(choice, step_);
-    if (!check_step(step_, in_.gpus, {}).empty()) return;
+    if (std::vector<StepMisfit> wrong = step_misfits(step_, in_.gpus, {}); !wrong.empty())
+      return std::move(wrong.front().blamed);
     if (const std::optional<MemoryUse> memory = countable_peak_memory(step_, gpus_per_node_))
       keep_smaller(least_, {choice, *memory, made_for_times(step_.layout.schedule)});
+    return {};
   }
 
   const PlanInputs& in_;

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <limits>
 #include <numeric>
+#include <optional>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -573,7 +574,10 @@ std::vector<StepMisfit> step_misfits(const StepInputs& in, int ranks_available, 
   const workload::Misfits values = Check(in, ranks_available, origins).values();
   Origins known = origins;
   for (const std::string& path : values.blamed) known.spoil(path);
-  const StepInputs mended = values.found.empty() ? in : workload::mended(in);
+  // Searches ask of thousands of layouts that are good by themselves: these are not copied.
+  std::optional<StepInputs> changed;
+  if (!values.found.empty()) changed = workload::mended(in);
+  const StepInputs& mended = changed ? *changed : in;
   workload::Misfits together = Check(mended, ranks_available, known).together();
   const bool written = origins.knows("layout") || origins.knows("layout.tp") || origins.knows("layout.pp") ||
                        origins.knows("layout.dp") || origins.knows("layout.ep") || origins.knows("layout.cp");
