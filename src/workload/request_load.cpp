@@ -139,8 +139,8 @@ class Run {
   }
 
   PassCount since(const PassCount& then) const {
-    return {now_.prompt_tokens - then.prompt_tokens, now_.token_passes - then.token_passes,
-            now_.prompt_passes - then.prompt_passes};
+    return {now_.prompt_passes - then.prompt_passes, now_.prompt_tokens - then.prompt_tokens,
+            now_.token_passes - then.token_passes};
   }
 
   using Leaving = std::pair<std::int64_t, std::size_t>;  ///< behind which pass of tokens, and which request

@@ -32,10 +32,10 @@ struct PassTimes {
   Seconds prompt_pass{}, prompt_token{}, token_pass{};
 };
 
-/// A stretch of a run: prompt tokens that passed in it, passes that had a token of every running request in them, and
-/// passes that had prompts in them.
+/// A stretch of a run: passes that had prompts in them, prompt tokens that passed, and passes that had a token of every
+/// running request in them.
 struct PassCount {
-  std::int64_t prompt_tokens = 0, token_passes = 0, prompt_passes = 0;
+  std::int64_t prompt_passes = 0, prompt_tokens = 0, token_passes = 0;
   Seconds at(const PassTimes& t) const {
     return static_cast<double>(prompt_passes) * t.prompt_pass + static_cast<double>(prompt_tokens) * t.prompt_token +
            static_cast<double>(token_passes) * t.token_pass;
