@@ -242,8 +242,11 @@ class Check {
     if (m.experts.count > 0 && m.experts.shared_ffn > 0)
       all.push_back({"shared_ffn", "model.experts.shared_ffn", m.experts.shared_ffn});
     if (m.linear.key_heads > 0) all.push_back({"key_heads", "model.linear_attention.key_heads", m.linear.key_heads});
-    if (in_.layout.sequence_parallel)
+    // A server's prompts pass together, of as many sequences as serving() asks for, or each alone.
+    if (in_.layout.sequence_parallel && !in_.serving)
       all.push_back({"sequence (sequence_parallel)", "batch.sequence", in_.batch.sequence});
+    else if (in_.layout.sequence_parallel && in_.serving->is_continuous())
+      all.push_back({"prompt_tokens (sequence_parallel)", "inference.prompt_tokens", in_.serving->prompt_tokens});
     int common = 0;
     for (const auto& [what, path, value] : all)
       if (origins_.good(path)) common = std::gcd(common, value);

@@ -1,6 +1,7 @@
 // What a rank that serves needs of memory, and what would help where that is too much (serving.hpp).
 #include <algorithm>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "collcast/base/units.hpp"
@@ -56,6 +57,7 @@ std::vector<std::string> serving_warnings(const StepInputs& in, const Fabric& fa
                    " of them for keys and values; what breaks the limit: " + breaks.name + "; " +
                    what_would_fit(in, fabric));
   }
+  for (std::string& unused : unused_by_server(in)) list.push_back(std::move(unused));
   if (in.serving->micro_batches < in.layout.pp)
     list.push_back(too_few_micro_batches(in.serving->micro_batches, in.layout.pp) +
                    "; more microbatches of a larger batch, or a smaller pp would help");
