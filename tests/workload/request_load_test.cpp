@@ -300,6 +300,25 @@ TEST_CASE("a server with a load has the times of its run, by both methods, and a
   CHECK(bytes(r.memory.activations) == Approx(4 * bytes(forecast(one, four_nodes()).memory.activations)));
 }
 
+TEST_CASE(
+    "each request of a run has the host's part of its first token, and the run as many as a client has requests") {
+  StepInputs in = inputs(small_model(), layout(2, 1, 2), 512, 1);
+  in.serving = of_load(16, 512, 33, {20, 90, 0.8, 2048});
+  in.options.optimizer = false;
+  const StepResult without = forecast(in, four_nodes());
+  in.serving->first_token_overhead = Seconds(0.03);
+  const StepResult with = forecast(in, four_nodes());
+  const LoadTimes &a = *without.inference->load, &b = *with.inference->load;
+  for (const TimeStatistic& statistic : time_statistics) {
+    CHECK((b.ttft.*statistic.of).count() == Approx((a.ttft.*statistic.of).count() + 0.03).epsilon(1e-9));
+    CHECK(b.tpot.*statistic.of == a.tpot.*statistic.of);
+  }
+  CHECK(b.duration.count() == Approx(a.duration.count() + 90.0 / 20 * 0.03).epsilon(1e-9));
+  CHECK(b.tokens_per_s * b.duration.count() == Approx(a.tokens_per_s * a.duration.count()).epsilon(1e-9));
+  CHECK(with.inference->prefill.time().count() == Approx(b.ttft.mean.count()).epsilon(1e-9));
+  CHECK(with.inference->prefill.breakdown.total().count() == Approx(b.ttft.mean.count()).epsilon(1e-9));
+}
+
 TEST_CASE("what a pass takes whatever is in it is counted once for all of its prompts") {
   StepInputs in = inputs(small_model(), layout(2, 1, 1), 64, 1);
   in.options.optimizer = false;

@@ -428,6 +428,35 @@ TEST_CASE("a server that does not fit is offered shorter passes, narrower keys a
   CHECK_THAT(warned(spread), Catch::Contains("layout.tp: 2, layout.dp: 4, layout.ep: 1 ("));
 }
 
+TEST_CASE("what the host takes of a first token is in TTFT and in no pass, of batches and of requests in flight") {
+  for (const Batching batching : {Batching::at_once, Batching::continuous})
+    for (const int pp : {1, 2}) {
+      if (batching == Batching::continuous && pp > 1) continue;
+      StepInputs in = served(small_model(), layout(2, pp, 1), {8, 256, 17, 1, 2});
+      in.serving->batching = batching;
+      const StepResult without = forecast(in, four_nodes());
+      CHECK(without.inference->prefill.breakdown.other == Seconds{});
+      double last = without.step.count();
+      for (const double overhead : {1e-3, 30e-3}) {
+        in.serving->first_token_overhead = Seconds(overhead);
+        const StepResult with = forecast(in, four_nodes());
+        const ServingPhase &a = without.inference->prefill, &b = with.inference->prefill;
+        CHECK(b.estimate.count() == Approx(a.estimate.count() + overhead).epsilon(1e-12));
+        CHECK(b.simulate->count() == Approx(a.simulate->count() + overhead).epsilon(1e-12));
+        CHECK(b.pass.time() == a.pass.time());
+        CHECK(b.breakdown.other == Seconds(overhead));
+        CHECK(b.breakdown.total().count() == Approx(b.time().count()).epsilon(1e-9));
+        CHECK(with.inference->decode.time() == without.inference->decode.time());
+        CHECK(with.step.count() == Approx(without.step.count() + overhead).epsilon(1e-12));
+        CHECK(with.estimate.count() == Approx(without.estimate.count() + overhead).epsilon(1e-12));
+        CHECK(with.breakdown.total().count() == Approx(with.step.count()).epsilon(1e-9));
+        CHECK(with.step.count() > last);
+        CHECK(with.tokens_per_s_per_gpu < without.tokens_per_s_per_gpu);
+        last = with.step.count();
+      }
+    }
+}
+
 TEST_CASE("settings of a server that are nothing are warned of by their paths, and not where they are something") {
   const auto said = [](const StepInputs& in, const std::string& path) {
     REQUIRE(wrong(in) == "");
