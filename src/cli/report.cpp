@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <memory>
 #include <ostream>
+#include <set>
 #include <sstream>
 #include <utility>
 
@@ -96,6 +97,36 @@ void add_forecast(const ScenarioArgs& args, const Session& session, const Patien
                                 simulated ? timeline_chart(timeline.schedule, timeline.timeline) : TimelineChart()});
 }
 
+/// What variants of one scenario say: each thing once, whatever variant it is of.
+class SaidOnce {
+ public:
+  explicit SaidOnce(const Session& session)
+      : err_(session.err), quiet_{session.out,         heard_,       session.style, false, session.search,
+                                  session.environment, session.words} {}
+
+  const Session& session() const { return quiet_; }
+  /// What was heard since is told: a line, with those below that are indented.
+  void tell() {
+    std::istringstream heard(heard_.str());
+    heard_.str("");
+    std::string one;
+    const auto end = [&] {
+      if (said_.insert(one).second) err_ << one;
+      one.clear();
+    };
+    for (std::string line; std::getline(heard, line); one += line + '\n')
+      if (!line.starts_with(' ')) end();
+    end();
+    err_ << std::flush;
+  }
+
+ private:
+  std::ostream& err_;
+  std::ostringstream heard_;
+  Session quiet_;
+  std::set<std::string> said_;
+};
+
 void add_scenario(const ReportArgs& args, const std::string& input, const Session& session, const Patience& patience,
                   Collected& out) {
   ScenarioArgs scenario;
@@ -108,12 +139,15 @@ void add_scenario(const ReportArgs& args, const std::string& input, const Sessio
   }
   const Result<Scenario> loaded = load(scenario, session, {});
   if (!loaded) return append(out.errors, loaded.errors());
-  add_forecast(scenario, session, patience, out, out.errors);
+  SaidOnce once(session);
+  add_forecast(scenario, once.session(), patience, out, out.errors);
+  once.tell();
   for (const std::string& variant : loaded->what_if) {
     scenario.what_if = variant;
     std::string reason = why_left_out(scenario, session);
     Diagnostics errors;
-    if (reason.empty()) add_forecast(scenario, session, patience, out, errors);
+    if (reason.empty()) add_forecast(scenario, once.session(), patience, out, errors);
+    once.tell();
     if (!errors.empty()) reason = "cannot be: " + reason_of(errors, files_named(*loaded));
     if (!reason.empty()) out.overview.left_out.push_back(fmt::format("what_if '{}' of {}: {}", variant, input, reason));
   }

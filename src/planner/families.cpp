@@ -105,8 +105,8 @@ std::vector<Family> families(const PlanInputs& in) {
         std::optional<ObjectionKind> objection;
         if (dp == 0)
           objection = cp > 1 ? ObjectionKind::degrees_with_cp_do_not_divide : ObjectionKind::degrees_do_not_divide;
-        const int stage = tp * cp * dp / expert_tp_of(in.base, tp, cp, dp);
-        const std::vector<int> spreads = dp == 0 ? std::vector<int>{1} : all_or(space.ep, usual_ep(in, stage));
+        std::vector<int> spreads{1};
+        if (dp > 0) spreads = all_or(space.ep, usual_ep(in, tp * cp * dp / expert_tp_of(in.base, tp, cp, dp)));
         for (const int ep : spreads) all.push_back(family(in, tp, pp, cp, ep, dp, objection));
       }
   // Where all three were named each product that is wrong was asked for; else only if no other is left.

@@ -1,9 +1,14 @@
 // The search once more without its costs: of each family the values that its memory depends on. Of the micro-batches
-// the smallest that divides is enough, as a larger one needs no less.
+// the smallest that can be is enough, as a larger one needs no less.
 #include "planner/near_misses.hpp"
 
 #include <algorithm>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
 
+#include "collcast/base/bisect.hpp"
 #include "planner/families.hpp"
 #include "planner/servers.hpp"
 
@@ -11,10 +16,15 @@ namespace collcast::planner {
 
 namespace {
 
+/// With sequence parallelism a token of each sequence of a micro-batch is split over so many ranks.
+int rows_split_over(const LayoutChoice& choice) { return choice.sequence_parallel ? choice.tp : 1; }
+
 /// The layout that needs the least of those that are looked at.
 class Smallest {
  public:
-  Smallest(const PlanInputs& in, int gpus_per_node) : in_(in), gpus_per_node_(gpus_per_node), step_(in.base) {}
+  /// Of servers only those that any multiple of so many `sequences` can be cut for; 0: all.
+  Smallest(const PlanInputs& in, int gpus_per_node, int sequences = 0)
+      : in_(in), gpus_per_node_(gpus_per_node), sequences_(sequences), step_(in.base) {}
 
   std::optional<SmallestRejected> find() && {
     if (in_.base.serving)
@@ -28,40 +38,85 @@ class Smallest {
   void training() {
     for (const Family& f : families(in_)) {
       if (f.objection) continue;
-      for (const bool sp : f.sequence_parallel)
-        for (const Recompute recompute : f.recompute)
-          for (const int zero : f.zero)
-            for (const int vpp : f.vpp)
-              weigh({f.tp, f.pp, f.dp, f.micro_batch.front(), sp, recompute, zero, vpp, f.cp, f.ep});
+      for (const bool sp : f.sequence_parallel) training(f, sp);
     }
+  }
+
+  void training(const Family& f, bool sequence_parallel) {
+    for (const Recompute recompute : f.recompute)
+      for (const int zero : f.zero)
+        for (const int vpp : f.vpp) {
+          LayoutChoice choice{f.tp, f.pp, f.dp, f.micro_batch.front(), sequence_parallel, recompute, zero, vpp};
+          choice.cp = f.cp;
+          choice.ep = f.ep;
+          // A tp that does not go with the model does so with no options.
+          if (const auto wrong = weigh(choice); wrong && *wrong == "layout.tp") return;
+        }
   }
 
   void servers() {
     for (const ServerFamily& f : server_families(in_)) {
-      if (f.objection) continue;
+      const int split = rows_split_over(f.choice);
+      if (f.objection || (sequences_ > 0 && sequences_ % split != 0)) continue;
+      const auto smallest = std::ranges::find_if(
+          f.micro_batch, [&](int size) { return f.choice.batch % size == 0 && size % split == 0; });
+      if (smallest == f.micro_batch.end()) continue;
       LayoutChoice choice = f.choice;
-      choice.micro_batch = f.micro_batch.front();
+      choice.micro_batch = *smallest;
       weigh(choice);
     }
   }
 
-  void weigh(const LayoutChoice& choice) {
+  /// What is to blame for its being no step, if that is not the batch.
+  std::optional<std::string> weigh(const LayoutChoice& choice) {
     const bool serves = in_.base.serving.has_value();
     const std::int64_t samples = std::int64_t{choice.micro_batch} * (serves ? 1 : choice.dp);
-    if ((serves ? choice.batch : in_.base.batch.global_batch) % samples != 0) return;
+    if ((serves ? choice.batch : in_.base.batch.global_batch) % samples != 0) return {};
     // Each layout anew: what the last has of the sharding group or of expert TP is not what was asked.
     step_.layout = in_.base.layout;
     put(choice, step_);
-    if (!check_step(step_, in_.gpus, {}).empty()) return;
+    if (std::vector<StepMisfit> wrong = step_misfits(step_, in_.gpus, {}); !wrong.empty())
+      return std::move(wrong.front().blamed);
     if (const std::optional<MemoryUse> memory = countable_peak_memory(step_, gpus_per_node_))
       keep_smaller(least_, {choice, *memory, made_for_times(step_.layout.schedule)});
+    return {};
   }
 
   const PlanInputs& in_;
   int gpus_per_node_;
+  int sequences_;
   StepInputs step_;
   std::optional<SmallestRejected> least_;
 };
+
+/// The sequences of which a server's batch is a multiple: of a micro-batch that was asked for, else of the fewest that
+/// can be split.
+std::vector<int> steps_of_batch(const PlanInputs& in) {
+  std::vector<int> steps;
+  for (const ServerFamily& f : server_families(in))
+    for (const int sequences : all_or(in.space.micro_batch, {rows_split_over(f.choice)}))
+      if (!f.objection && sequences % rows_split_over(f.choice) == 0) steps.push_back(sequences);
+  return all_or(steps, {});
+}
+
+/// Below those that were searched; 0: none fits, or the search was ended.
+int largest_batch(PlanInputs in, int gpus_per_node, Desk& desk) {
+  const std::vector<int> steps = steps_of_batch(in);
+  const int too_many = in.space.batch.empty() ? in.base.serving->batch : std::ranges::min(in.space.batch);
+  const bool is_asked = !in.space.micro_batch.empty();
+  int most = 0;
+  for (const int step : steps) {
+    if (is_asked) in.space.micro_batch = {step};
+    const auto fits = [&](int times) {
+      if (desk.stopped()) return false;
+      in.space.batch = {step * times};
+      const std::optional<SmallestRejected> least = Smallest(in, gpus_per_node, step).find();
+      return least && least->memory.fits();
+    };
+    most = std::max(most, step * most_that(most / step, (too_many + step - 1) / step, fits));
+  }
+  return desk.stopped() ? 0 : most;
+}
 
 }  // namespace
 
@@ -93,19 +148,11 @@ std::vector<NearMiss> near_misses(const PlanInputs& in, const Fabric& fabric, bo
     fits(NearMissKind::host_states, offloaded);
   }
   if (in.base.serving && any_divides) {
-    PlanInputs other = in;
-    const auto fits_with = [&](int batch) {
-      other.space.batch = {batch};
-      const std::optional<SmallestRejected> least = Smallest(other, gpus_per_node).find();
-      return least && least->memory.fits();
-    };
-    int some = 0, too_many = in.base.serving->batch;
-    if (!in.space.batch.empty()) too_many = std::ranges::min(in.space.batch);
-    while (some + 1 < too_many && !desk.stopped()) {
-      const int middle = some + (too_many - some) / 2;
-      (fits_with(middle) ? some : too_many) = middle;
+    if (const int batch = largest_batch(in, gpus_per_node, desk); batch > 0) {
+      PlanInputs smaller = in;
+      smaller.space.batch = {batch};
+      fits(NearMissKind::smaller_batch, smaller);
     }
-    if (some > 0 && fits_with(some)) fits(NearMissKind::smaller_batch, other);
   }
   // Of one node any number, of several whole ones.
   const int each = in.gpus < gpus_per_node ? 1 : gpus_per_node;

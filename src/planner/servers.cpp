@@ -19,13 +19,16 @@ struct ExpertSpread {
   int ep = 1, etp = 0;
 };
 
+/// What divides both.
+int common(int a, std::int64_t b) { return static_cast<int>(std::gcd<std::int64_t>(a, b)); }
+
 /// TP ranks that all have every token share the experts between them: ep x expert TP = TP. Others exchange tokens, and
 /// each expert is split as the scenario says.
 ExpertSpread spread_of(const PlanInputs& in, int tp, int dp, bool sequence_parallel, int ep) {
   if (in.base.model.experts.count == 0) return {ep, in.base.layout.etp};
   if (tp > 1 && !sequence_parallel) return {ep, tp % ep == 0 ? tp / ep : 0};
   const int etp = in.base.layout.etp;
-  return {ep, etp > 0 ? std::gcd(etp, tp * std::max(dp, 1)) : 0};
+  return {ep, etp > 0 ? common(etp, std::int64_t{tp} * std::max(dp, 1)) : 0};
 }
 
 std::vector<ExpertSpread> spreads(const PlanInputs& in, int tp, int dp, bool sequence_parallel) {
@@ -35,7 +38,7 @@ std::vector<ExpertSpread> spreads(const PlanInputs& in, int tp, int dp, bool seq
     const bool replicates = tp > 1 && !sequence_parallel;
     const int etp = spread_of(in, tp, dp, sequence_parallel, 1).etp;
     const std::int64_t ranks = replicates ? tp : std::int64_t{tp} * dp / (etp > 0 ? etp : tp);
-    all = divisors(static_cast<int>(std::gcd<std::int64_t>(experts, std::max<std::int64_t>(ranks, 1))));
+    all = divisors(common(experts, std::max<std::int64_t>(ranks, 1)));
   }
   std::vector<ExpertSpread> out;
   for (const int ep : all_or(in.space.ep, all)) out.push_back(spread_of(in, tp, dp, sequence_parallel, ep));
@@ -249,7 +252,9 @@ std::vector<std::string> server_objections(const PlanInputs& in, const LayoutCho
 
 LayoutChoice complete_server(const LayoutQuestion& q, LayoutChoice c, const PlanInputs& in) {
   if (q.sequence_parallel) c.sequence_parallel = *q.sequence_parallel;
-  const auto left = [&](int a, int b) { return std::max(1, in.gpus / std::max(1, a * b)); };
+  const auto left = [&](std::int64_t a, int b) {
+    return static_cast<int>(std::max<std::int64_t>(1, in.gpus / std::max<std::int64_t>(1, a * b)));
+  };
   if (q.tp) c.tp = *q.tp;
   if (q.pp) c.pp = *q.pp;
   if (q.dp) c.dp = *q.dp;
@@ -262,7 +267,7 @@ LayoutChoice complete_server(const LayoutQuestion& q, LayoutChoice c, const Plan
   // One that is not asked for is the best's as far as the ranks go.
   if (in.base.model.experts.count > 0) {
     const bool replicates = c.tp > 1 && !c.sequence_parallel;
-    const int ep = q.ep ? *q.ep : std::gcd(c.ep, replicates ? c.tp : c.tp * std::max(c.dp, 1));
+    const int ep = q.ep ? *q.ep : common(c.ep, replicates ? c.tp : std::int64_t{c.tp} * std::max(c.dp, 1));
     const ExpertSpread spread = spread_of(in, c.tp, c.dp, c.sequence_parallel, ep);
     c.ep = spread.ep;
     c.etp = spread.etp;

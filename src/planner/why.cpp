@@ -93,7 +93,9 @@ LayoutChoice complete(const LayoutQuestion& q, const std::vector<PlannedLayout>&
   if (q.ep) c.ep = *q.ep;
   if (q.micro_batch) c.micro_batch = *q.micro_batch;
   // Of the three degrees those that are asked for stand; dp is what is left, if anything, else pp, else tp.
-  const auto left = [&](int a, int b) { return std::max(1, in.gpus / std::max(1, a * b * c.cp)); };
+  const auto left = [&](std::int64_t a, int b) {
+    return static_cast<int>(std::max<std::int64_t>(1, in.gpus / std::max<std::int64_t>(1, a * b * c.cp)));
+  };
   if (q.tp) c.tp = *q.tp;
   if (q.pp) c.pp = *q.pp;
   if (q.dp) c.dp = *q.dp;

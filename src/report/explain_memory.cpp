@@ -170,17 +170,17 @@ std::pair<std::string, std::string> kept_by_chunk(const MemoryTerms& terms) {
 /// What the head keeps, of multi-token prediction several times.
 struct HeadTexts {
   std::string mtp;  ///< of all modules
-  std::string probabilities = "the loss's probabilities (4 T V / TP)";
-  std::string weights = "head's input and the logits' gradient (w (T' h + T V / TP))";
+  std::string probabilities = "the loss's probabilities (4 T ceil(V / TP))";
+  std::string weights = "head's input and the logits' gradient (w (T' h + T ceil(V / TP)))";
   HeadTexts(const StepInputs& in, const MemoryTerms& terms) {
     const int further = in.model.mtp_layers;
     if (further == 0) return;
     const bool mask = in.model.dropout > 0;
     mtp = fmt::format("MTP ({} x ({} w T' h{}))", further, terms.parameters.frozen ? 3 : 6, mask ? " + T' h" : "");
-    probabilities = fmt::format("the losses' probabilities ({} x 4 T V / TP)", 1 + further);
+    probabilities = fmt::format("the losses' probabilities ({} x 4 T ceil(V / TP))", 1 + further);
     weights = fmt::format(
         "heads' inputs, the logits' gradients and what MTP's projections read "
-        "({} x w (T' h + T V / TP) + {} x w (2 T' h + T h / TP))",
+        "({} x w (T' h + T ceil(V / TP)) + {} x w (2 T' h + T h / TP))",
         1 + further, further);
   }
 };
@@ -306,9 +306,9 @@ void add_buffers(Section& out, const StepInputs& in, const MemoryTerms& terms, c
                                                     : "what comes back of the layer that is recomputed",
           terms.brought_back());
     } else if (terms.loss() > Volume{}) {
-      add("logits (w T V / TP)", terms.logits);
+      add("logits (w T ceil(V / TP))", terms.logits);
       add(HeadTexts(in, terms).probabilities.c_str(), terms.probabilities);
-      add("the logits less their largest, in fp32 (4 T V / TP)", terms.shifted);
+      add("the logits less their largest, in fp32 (4 T ceil(V / TP))", terms.shifted);
     }
     add("states on their way back to the host", terms.returning);
     const char* all = terms.apart > 0 && terms.expert_shares == 1 ? "all weights but experts" : "all weights";

@@ -41,7 +41,25 @@ void add_shares(Section& out, const ServingPhase& phase, const char* of) {
             {{"TP exposed", b.tp_exposed}, {"EP exposed", b.ep_exposed}, {"PP exposed", b.pp_exposed}}, whole, of,
             "that the stage waits for");
   add_share(out, "share of the bubble", {{"bubble", b.bubble}}, whole, of, "that the stage waits for others");
+  if (b.other > Seconds{})
+    add_share(out, "share of the host", {{"first token overhead", b.other}}, whole, of, "that no GPU computes in");
 }
+
+/// What the host takes of a first token, behind what its TTFT is made of; nothing where that is nothing.
+struct Overhead {
+  std::string formula, numbers;
+  Overhead(Section& out, const Serving& s) {
+    if (!(s.first_token_overhead > Seconds{})) return;
+    out.terms.push_back({"first token overhead",
+                         {},
+                         {},
+                         s.first_token_overhead.count(),
+                         "s",
+                         "inference.first_token_overhead: what the host takes of a request beyond the GPUs"});
+    formula = " + first token overhead";
+    numbers = " + " + precise(s.first_token_overhead);
+  }
+};
 
 /// A pass of tokens is a token, unless some are drafted.
 struct TokenWords {
@@ -128,8 +146,10 @@ Section ttft_section(const StepReport& report) {
   Section out;
   out.title = "TTFT";
   const TokenWords words(s);
+  const Overhead host(out, s);
   if (!s.is_continuous()) {
-    out.terms.push_back({"TTFT", "prompts", precise(prompt), served.prefill.time().count(), "s",
+    out.terms.push_back({"TTFT", "prompts" + host.formula, precise(prompt) + host.numbers,
+                         served.prefill.time().count(), "s",
                          "until the last sequence of the batch has its first token"});
   } else if (s.load) {
     const PromptShares share = prompt_shares(s);
@@ -148,14 +168,14 @@ Section ttft_section(const StepReport& report) {
       out.terms.push_back(
           {"passes with prompts waited for", {}, {}, share.prompt_passes_in_ttft, "", "that of its own among them"});
     out.terms.push_back({fmt::format("{} waited for", words.passes), {}, {}, share.tokens_in_ttft, "", words.same});
-    out.terms.push_back({"TTFT", fmt::format("{} + {} waited for x {}", waits.formula, words.passes, words.pass),
-                         fmt::format("{} + {} x {}", waits.numbers, exact(share.tokens_in_ttft), precise(token)),
-                         served.prefill.time().count(), "s",
-                         fmt::format("counted pass by pass in {} (docs/steps.md)", load_text(s))});
+    out.terms.push_back(
+        {"TTFT", fmt::format("{} + {} waited for x {}{}", waits.formula, words.passes, words.pass, host.formula),
+         fmt::format("{} + {} x {}{}", waits.numbers, exact(share.tokens_in_ttft), precise(token), host.numbers),
+         served.prefill.time().count(), "s", fmt::format("counted pass by pass in {} (docs/steps.md)", load_text(s))});
   } else {
     out.terms.push_back(
-        {"TTFT", "(1 + (C - 1) / (2 K)) prompt",
-         fmt::format("(1 + ({} - 1) / (2 x {})) x {}", s.batch, iterations_text(s), precise(prompt)),
+        {"TTFT", "(1 + (C - 1) / (2 K)) prompt" + host.formula,
+         fmt::format("(1 + ({} - 1) / (2 x {})) x {}{}", s.batch, iterations_text(s), precise(prompt), host.numbers),
          served.prefill.time().count(), "s",
          s.speculation
              ? "C requests in flight, each in K = (output tokens - 1) / E iterations: half of those that enter "
@@ -274,10 +294,18 @@ Section rates_of_server(const StepReport& report) {
                          static_cast<double>(run.all.token_passes),
                          "",
                          fmt::format("with {} of each running request in them", s.speculation ? "tokens" : "a token")});
-    out.terms.push_back(
-        {"the whole run", fmt::format("{} + passes of tokens x {}", waits.formula, TokenWords(s).pass),
-         fmt::format("{} + {} x {}", waits.numbers, run.all.token_passes, precise(served.decode.pass.time())),
-         served.load->duration.count(), "s", "until the last token of all"});
+    std::string host, of_host;
+    if (s.first_token_overhead > Seconds{}) {
+      out.terms.push_back(
+          {"requests of a client", {}, {}, run.requests_of_client, "", "one after the other, each with the overhead"});
+      host = " + requests of a client x first token overhead";
+      of_host = fmt::format(" + {} x {}", exact(run.requests_of_client), precise(s.first_token_overhead));
+    }
+    out.terms.push_back({"the whole run",
+                         fmt::format("{} + passes of tokens x {}{}", waits.formula, TokenWords(s).pass, host),
+                         fmt::format("{} + {} x {}{}", waits.numbers, run.all.token_passes,
+                                     precise(served.decode.pass.time()), of_host),
+                         served.load->duration.count(), "s", "until the last token of all"});
     out.terms.push_back({"tokens/s", "DP x output tokens of the run / the whole run",
                          fmt::format("{} x {} / {}", in.layout.dp, exact(static_cast<double>(run.output_tokens)),
                                      precise(served.load->duration)),

@@ -149,9 +149,11 @@ Table summary_table(const InferenceReport& report) {
 }
 
 Table remainders_table(const InferenceReport& report) {
-  Table out{"what a first token takes beyond the forecast (the host, and what else is lacking), fitted to all rows",
-            {{"backend", "", Align::left}, {"rows", "", Align::right}, {"remainder", "", Align::right}},
-            {}};
+  Table out{
+      "what a first token takes beyond the forecast (the host, and what else is lacking), fitted to all rows: "
+      "inference.first_token_overhead of a scenario",
+      {{"backend", "", Align::left}, {"rows", "", Align::right}, {"remainder", "", Align::right}},
+      {}};
   for (const TtftRemainder& one : report.remainders)
     out.rows.push_back({one.backend, fmt::format("{}", one.rows), format_seconds(one.time)});
   return out;

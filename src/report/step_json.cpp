@@ -246,6 +246,8 @@ Json inputs_json(const StepInputs& in, const CollectivePolicy& collectives, Shar
                         {"batching", to_string(s->batching)}};
     if (linear_layers(in.model) > 0) out["inference"]["state_element_bytes"] = s->state_bytes;
     if (in.model.window.tokens > 0) out["inference"]["kv_window"] = s->kv_window;
+    if (s->first_token_overhead > Seconds{})
+      out["inference"]["first_token_overhead_s"] = s->first_token_overhead.count();
     if (s->load) out["inference"]["load"] = load_json(*s);
     if (s->speculation) out["inference"]["speculative"] = speculation_json(*s);
     if (in.model.experts.count > 0) out["inference"]["expert_imbalance"] = in.options.expert_imbalance;

@@ -109,6 +109,7 @@ Table phases_table(const StepReport& report) {
   row("EP exposed", a.ep_exposed, b.ep_exposed);
   row("PP exposed", a.pp_exposed, b.pp_exposed);
   row("bubble", a.bubble, b.bubble);
+  row("the host", a.other, b.other);
   out.rows.push_back(
       {"all", format_seconds(s.prefill.time()), "100.0%", format_seconds(s.decode.time()), "100.0%", ""});
   return out;

@@ -327,6 +327,7 @@ Serving read_inference(Reader& reader, const Node& node, const ParallelLayout& l
   o.optional("state_precision", s.state_bytes, AsWord<double>{{"fp32", "bf16", "fp16"}, {4, 2, 2}});
   o.optional("kv_window", s.kv_window, AsTruth{});
   o.optional("expert_imbalance", options.expert_imbalance, AsNumber{1, 1'000});
+  o.optional("first_token_overhead", s.first_token_overhead, AsTime{});
   o.optional("batching", s.batching, as_word<Batching>({Batching::at_once, Batching::continuous}));
   if (const Node* load = o.optional_map("load")) s.load = read_load(reader, *load);
   if (const Node* drafts = o.optional_map("speculative")) s.speculation = read_speculation(reader, *drafts);

@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <tuple>
+#include <unordered_map>
 #include <utility>
 
 #include "collcast/base/units.hpp"
@@ -73,8 +75,8 @@ std::vector<std::string> likely(const Devices& devices, const std::string& name)
   return all.size() > few && !near.empty() ? near : all;
 }
 
-Diagnostics unknown_names(const Fabric& fabric, const MachineFault& fault, const Named& named) {
-  const Devices devices = devices_of(fabric);
+Diagnostics unknown_names(const Devices& devices, const MachineFault& fault) {
+  const Named named = parse_name(fault.link()->link);
   Diagnostics wrong;
   for (const std::string& name : {named.from, named.to}) {
     if ((name.empty() && !named.from.empty()) || devices.count(name) > 0) continue;
@@ -87,13 +89,23 @@ Diagnostics unknown_names(const Fabric& fabric, const MachineFault& fault, const
            fmt::format("'{}' has links to: {}", named.from, fmt::join(devices.at(named.from), ", "))}};
 }
 
-/// The links that the fault names, or why there are none.
-Result<std::vector<std::size_t>> named_links(const Fabric& fabric, const MachineFault& fault) {
-  const Named named = parse_name(fault.link()->link);
-  std::vector<std::size_t> links;
-  for (std::size_t l = 0; l < fabric.links().size(); ++l)
-    if (named.means(ends_of(fabric, l))) links.push_back(l);
-  if (links.empty()) return unknown_names(fabric, fault, named);
+/// By fault the links that it names; none of a GPU's. A link's name is made once, however many faults there are.
+std::vector<std::vector<std::size_t>> named_links(const Fabric& fabric, std::span<const MachineFault> faults) {
+  std::vector<std::vector<std::size_t>> links(faults.size());
+  std::vector<Named> named(faults.size());
+  std::unordered_map<std::string, std::vector<std::size_t>> at;  // faults by a device that all their links are at
+  for (std::size_t f = 0; f < faults.size(); ++f) {
+    if (faults[f].link() == nullptr) continue;
+    named[f] = parse_name(faults[f].link()->link);
+    at[named[f].from].push_back(f);
+  }
+  for (std::size_t l = 0; l < fabric.links().size() && !at.empty(); ++l) {
+    const Ends ends = ends_of(fabric, l);
+    for (const std::string* device : {&ends.from, &ends.to})
+      if (const auto here = at.find(*device); here != at.end())
+        for (const std::size_t f : here->second)
+          if (named[f].means(ends)) links[f].push_back(l);
+  }
   return links;
 }
 
@@ -118,7 +130,13 @@ void wear(std::vector<Link>& links, std::vector<Damage> all) {
   }
 }
 
-Diagnostics check_rate(const Fabric& fabric, const MachineFault& fault, const std::vector<std::size_t>& links) {
+/// That none is named, or a rate above that of all.
+Diagnostics check_link(const Fabric& fabric, const MachineFault& fault, const std::vector<std::size_t>& links,
+                       std::optional<Devices>& devices) {
+  if (links.empty()) {
+    if (!devices) devices = devices_of(fabric);
+    return unknown_names(*devices, fault);
+  }
   if (!fault.link()->bandwidth) return {};
   Bandwidth fastest{};
   for (const std::size_t l : links) fastest = std::max(fastest, fabric.links()[l].bandwidth);
@@ -327,12 +345,15 @@ std::string to_text(const MachineFault& fault) {
 
 std::vector<std::string> rates_without_effect(const Fabric& fabric, std::span<const MachineFault> faults) {
   std::vector<std::string> out;
-  for (const MachineFault& fault : faults) {
+  const bool any = std::ranges::any_of(
+      faults, [](const MachineFault& fault) { return fault.link() != nullptr && fault.link()->bandwidth; });
+  if (!any) return out;
+  const std::vector<std::vector<std::size_t>> named = named_links(fabric, faults);
+  for (std::size_t f = 0; f < faults.size(); ++f) {
+    const MachineFault& fault = faults[f];
     if (fault.link() == nullptr || !fault.link()->bandwidth) continue;
-    const Result<std::vector<std::size_t>> named = named_links(fabric, fault);
-    if (!named) continue;
     std::map<Bandwidth, std::string> unchanged;  // by rate one of the links
-    for (const std::size_t l : *named) {
+    for (const std::size_t l : named[f]) {
       const Ends ends = ends_of(fabric, l);
       const Bandwidth own = fabric.links()[l].bandwidth;
       if (own <= *fault.link()->bandwidth) unchanged.try_emplace(own, ends.from + " -> " + ends.to);
@@ -352,18 +373,16 @@ Result<Fabric> with_faults(const Fabric& fabric, std::span<const MachineFault> f
   Diagnostics errors;
   std::vector<Link> links(fabric.links().begin(), fabric.links().end());
   std::vector<Damage> damages;
-  for (const MachineFault& fault : faults) {
+  const std::vector<std::vector<std::size_t>> named = named_links(fabric, faults);
+  std::optional<Devices> devices;
+  for (std::size_t f = 0; f < faults.size(); ++f) {
+    const MachineFault& fault = faults[f];
     if (fault.gpu() != nullptr) {
       append(errors, check_gpu(fabric, fault));
       continue;
     }
-    const Result<std::vector<std::size_t>> named = named_links(fabric, fault);
-    if (!named) {
-      append(errors, named.errors());
-      continue;
-    }
-    append(errors, check_rate(fabric, fault, *named));
-    for (const std::size_t link : *named) {
+    append(errors, check_link(fabric, fault, named[f], devices));
+    for (const std::size_t link : named[f]) {
       damages.push_back({fault.link(), link});
       // A cable fails as a whole.
       if (fault.link()->failed) damages.push_back({fault.link(), link ^ 1U});

@@ -1,4 +1,6 @@
 // Experts: what they are by themselves, what has no effect on a dense model, and how they go over the ranks.
+#include <algorithm>
+#include <limits>
 #include <numeric>
 #include <string>
 
@@ -87,12 +89,12 @@ class ExpertCheck {
             }).or_use("etp " + std::to_string(l.tp), [](StepInputs& in) { in.layout.etp = in.layout.tp; }));
       return spread(0);
     }
-    const int stage = l.order == RankOrder::tp_cp_ep_dp_pp ? l.tp * l.cp * l.dp : l.dp * l.tp;
+    const std::int64_t stage = std::int64_t{l.tp} * l.dp * (l.order == RankOrder::tp_cp_ep_dp_pp ? l.cp : 1);
     if (m.experts.ffn % l.expert_tp() != 0) {
       wrong(
           {l.etp > 0 ? "layout.etp" : "layout.tp", "model.experts.ffn"},
           etp + " does not divide the width of an expert, " + std::to_string(m.experts.ffn) + seen("model.experts.ffn"),
-          use_etp(std::gcd(m.experts.ffn, stage)));
+          use_etp(std::gcd<std::int64_t>(m.experts.ffn, stage)));
       spread(0);
     } else if (stage % l.expert_tp() != 0) {
       wrong({"layout.etp", "layout.tp", "layout.dp"},
@@ -110,8 +112,12 @@ class ExpertCheck {
     misfits_.wrong(paths, std::move(message), std::move(hint));
   }
   std::string seen(const std::string& path) const { return misfits_.seen(path); }
-  Hint use_etp(int goes_into) const {
-    return Hint::use("etp", &ParallelLayout::etp, near_divisors(goes_into, in_.layout.expert_tp()));
+  Hint use_etp(std::int64_t goes_into) const {
+    return Hint::use("etp", &ParallelLayout::etp, near_divisors(in_int(goes_into), in_.layout.expert_tp()));
+  }
+  /// More ranks than that no machine has.
+  static int in_int(std::int64_t ranks) {
+    return static_cast<int>(std::min<std::int64_t>(ranks, std::numeric_limits<int>::max()));
   }
   static std::string number(double value) { return format_count(value); }
 
@@ -175,7 +181,7 @@ class ExpertCheck {
   /// Ranks that all have the same tokens have every expert between them.
   void replicated_experts() {
     const ParallelLayout& l = in_.layout;
-    if (l.ep * l.expert_tp() != l.tp)
+    if (std::int64_t{l.ep} * l.expert_tp() != l.tp)
       wrong({"layout.ep", "layout.etp", "layout.tp"},
             "ep " + std::to_string(l.ep) + " x expert tp " + std::to_string(l.expert_tp()) + " is not tp " +
                 std::to_string(l.tp) + seen("layout.tp") + ", whose ranks have the same tokens",
@@ -187,7 +193,7 @@ class ExpertCheck {
   void expert_shards() {
     const ParallelLayout& l = in_.layout;
     if (l.dp_shard <= 0 || l.dp % l.dp_shard != 0 || shards_have_all_experts(l)) return;
-    const int ranks = l.tp * l.cp * l.dp_shard, apart = l.expert_tp() * l.ep;
+    const std::int64_t ranks = std::int64_t{l.tp} * l.cp * l.dp_shard, apart = std::int64_t{l.expert_tp()} * l.ep;
     wrong({"layout.dp_shard", "layout.ep"},
           "the " + std::to_string(ranks) + " ranks of a stage that dp_shard " + std::to_string(l.dp_shard) +
               " splits states over are no whole groups of the " + std::to_string(apart) + " that ep " +
@@ -198,7 +204,7 @@ class ExpertCheck {
   }
 
   /// Experts over `ranks`: whole ones on each, and whole EP groups. Of 0 ranks nothing is known.
-  void spread(int ranks) {
+  void spread(std::int64_t ranks) {
     const int count = in_.model.experts.count, ep = in_.layout.ep;
     std::string misfits;
     if (count % ep != 0) misfits = "the " + std::to_string(count) + " experts" + seen("model.experts.count");
@@ -207,7 +213,7 @@ class ExpertCheck {
                  (in_.layout.expert_tp() > 1 ? " over expert tp " + std::to_string(in_.layout.expert_tp()) : "");
     if (!misfits.empty())
       wrong({"layout.ep", "layout.dp"}, "ep " + std::to_string(ep) + " does not divide " + misfits,
-            Hint::use("ep", &ParallelLayout::ep, near_divisors(std::gcd(count, ranks), ep)));
+            Hint::use("ep", &ParallelLayout::ep, near_divisors(in_int(std::gcd<std::int64_t>(count, ranks)), ep)));
   }
 
   const StepInputs& in_;

@@ -3,6 +3,7 @@
 #include <functional>
 #include <limits>
 #include <numeric>
+#include <optional>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -240,8 +241,11 @@ class Check {
     if (m.experts.count > 0 && m.experts.shared_ffn > 0)
       all.push_back({"shared_ffn", "model.experts.shared_ffn", m.experts.shared_ffn});
     if (m.linear.key_heads > 0) all.push_back({"key_heads", "model.linear_attention.key_heads", m.linear.key_heads});
-    if (in_.layout.sequence_parallel)
+    // A server's prompts pass together, of as many sequences as serving() asks for, or each alone.
+    if (in_.layout.sequence_parallel && !in_.serving)
       all.push_back({"sequence (sequence_parallel)", "batch.sequence", in_.batch.sequence});
+    else if (in_.layout.sequence_parallel && in_.serving->is_continuous())
+      all.push_back({"prompt_tokens (sequence_parallel)", "inference.prompt_tokens", in_.serving->prompt_tokens});
     int common = 0;
     for (const auto& [what, path, value] : all)
       if (origins_.good(path)) common = std::gcd(common, value);
@@ -561,7 +565,10 @@ std::vector<StepMisfit> step_misfits(const StepInputs& in, int ranks_available, 
   const workload::Misfits values = Check(in, ranks_available, origins).values();
   Origins known = origins;
   for (const std::string& path : values.blamed) known.spoil(path);
-  const StepInputs mended = values.found.empty() ? in : workload::mended(in);
+  // Searches ask of thousands of layouts that are good by themselves: these are not copied.
+  std::optional<StepInputs> changed;
+  if (!values.found.empty()) changed = workload::mended(in);
+  const StepInputs& mended = changed ? *changed : in;
   workload::Misfits together = Check(mended, ranks_available, known).together();
   const bool written = origins.knows("layout") || origins.knows("layout.tp") || origins.knows("layout.pp") ||
                        origins.knows("layout.dp") || origins.knows("layout.ep") || origins.knows("layout.cp");

@@ -123,7 +123,8 @@ Group expert_replica_group(const ParallelLayout& l, Rank rank) {
 }
 
 bool shards_have_all_experts(const ParallelLayout& l) {
-  return l.dp_shard <= 0 || !l.experts_apart() || l.tp * l.cp * l.dp_shard % (l.expert_tp() * l.ep) == 0;
+  const std::int64_t ranks = std::int64_t{l.tp} * l.cp * l.dp_shard, apart = std::int64_t{l.expert_tp()} * l.ep;
+  return l.dp_shard <= 0 || !l.experts_apart() || ranks % apart == 0;
 }
 int expert_shard_copies(const ParallelLayout& l) { return l.dp_shard > 0 ? l.dp / l.dp_shard : 1; }
 int expert_shards(const ParallelLayout& l) { return l.expert_replicas() / expert_shard_copies(l); }

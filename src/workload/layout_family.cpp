@@ -510,7 +510,8 @@ int dp_shard_of(const LayoutChoice& choice, const ParallelLayout& base) {
 int etp_of(const LayoutChoice& choice, const StepInputs& base) {
   if (base.serving) return choice.etp;
   if (base.layout.etp <= 0) return base.layout.etp;
-  return std::gcd(base.layout.etp, choice.tp * choice.cp * std::max(choice.dp, 1));
+  const std::int64_t ranks = std::int64_t{choice.tp} * choice.cp * std::max(choice.dp, 1);
+  return static_cast<int>(std::gcd<std::int64_t>(base.layout.etp, ranks));
 }
 
 void put(const LayoutChoice& choice, StepInputs& in) {

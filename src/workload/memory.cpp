@@ -349,9 +349,6 @@ MemoryTerms memory_terms(const StepInputs& in, int stage, const Orders& made) {
 
 namespace {
 
-/// 2^60: a sum of a few such sizes still fits 64 bits.
-constexpr double most_bytes = 0x1p60;
-
 /// Stages one of which is the fullest. Else a middle stage holds no more of anything than the first: as many layers, as
 /// many micro-batches, no embedding.
 std::vector<int> stages_to_ask(const StepInputs& in) {
@@ -403,13 +400,13 @@ Diagnostics check_memory(const StepInputs& in, const Origins& origins) {
   }
   // What a TP group gathers is whole on every rank, however many share the rest.
   needed = std::max(needed, workload::tp_bytes(in));
-  if (needed <= most_bytes) return {};
+  if (needed <= workload::most_bytes) return {};
   const double in_flight = static_cast<double>(workload::in_flight(in, 0)) * in.batch.micro_batch;
-  const char* path = states > most_bytes             ? "model"
+  const char* path = states > workload::most_bytes   ? "model"
                      : in_flight > in.batch.sequence ? "batch.global_batch"
                                                      : "batch.sequence";
   return {{origins.of(path), "a rank of this step needs " + format_bytes(Volume(needed)) + " of memory",
-           "expected up to " + format_bytes(Volume(most_bytes))}};
+           "expected up to " + format_bytes(Volume(workload::most_bytes))}};
 }
 
 std::optional<MemoryUse> countable_peak_memory(const StepInputs& in, int gpus_per_node) {
@@ -417,11 +414,11 @@ std::optional<MemoryUse> countable_peak_memory(const StepInputs& in, int gpus_pe
     if (!check_memory(in, {}).empty()) return std::nullopt;
     return peak_memory(in, gpus_per_node);
   }
-  if (workload::tp_bytes(in) > most_bytes) return std::nullopt;
+  if (workload::tp_bytes(in) > workload::most_bytes) return std::nullopt;
   std::optional<MemoryUse> most;
   for (const int stage : stages_to_ask(in)) {
     const MemoryTerms terms = memory_terms(in, stage);
-    if (bytes_of(terms) > most_bytes) return std::nullopt;
+    if (bytes_of(terms) > workload::most_bytes) return std::nullopt;
     if (const MemoryUse use = use_of(in, terms, gpus_per_node); !most || use.peak() > most->peak()) most = use;
   }
   return most;

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "collcast/base/bisect.hpp"
 #include "collcast/base/check.hpp"
 #include "collcast/base/units.hpp"
 #include "collcast/workload/search.hpp"
@@ -19,9 +20,7 @@ namespace {
 /// Nothing for what is no step.
 std::optional<MemoryUse> memory_of(const StepInputs& in, const Fabric& fabric, int ranks) {
   if (!check_step(in, ranks, {}).empty()) return {};
-  if (in.serving) return peak_serving_memory(in, fabric.ranks_per_node());
-  if (!check_memory(in, {}).empty()) return {};
-  return peak_memory(in, fabric.ranks_per_node());
+  return countable_peak_memory(in, fabric.ranks_per_node());
 }
 
 /// Whether states come from the host in chunks of what would be offered, or smaller ones.
@@ -122,11 +121,7 @@ class Changes {
       return in;
     };
     if (now >= most || !check_step(of(most), ranks_, {}).empty()) return;
-    int too_few = now, enough = most;
-    while (too_few + 1 < enough) {
-      const int middle = too_few + (enough - too_few) / 2;
-      (fits(of(middle)) ? enough : too_few) = middle;
-    }
+    const int enough = 1 + most_that(now, most, [&](int layers) { return !fits(of(layers)); });
     to_.offer(true, {{"training.cpu_offloading_num_layers", std::to_string(enough)}},
               [enough](StepInputs& in) { in.options.cpu_offloading_num_layers = enough; });
   }
@@ -163,11 +158,8 @@ class Changes {
       in.serving->cut_by_stages = false;
       return in;
     };
-    int some = 1, too_many = (s.batch + each - 1) / each;
-    while (some + 1 < too_many) {
-      const int middle = some + (too_many - some) / 2;
-      (fits(sequences(each * middle)) ? some : too_many) = middle;
-    }
+    const int some =
+        most_that(1, (s.batch + each - 1) / each, [&](int times) { return fits(sequences(each * times)); });
     to_.offer(each * some < s.batch, {{"inference.batch", std::to_string(each * some)}},
               [&](StepInputs& in) { in = sequences(each * some); });
     int cut = s.micro_batches;

@@ -1,5 +1,7 @@
 #include "collcast/workload/memory_use.hpp"
 
+#include <algorithm>
+
 #include "collcast/base/check.hpp"
 #include "collcast/workload/config.hpp"
 #include "workload/plan.hpp"
@@ -69,6 +71,10 @@ const MemoryPart& breaking_part(const MemoryUse& use) {
     }
   check(false, "a rank that does not fit has a part that is too much");
   return memory_parts.back();
+}
+
+const MemoryPart& largest_part(const MemoryUse& use) {
+  return *std::ranges::max_element(memory_parts, {}, [&](const MemoryPart& part) { return use.*part.size; });
 }
 
 }  // namespace collcast

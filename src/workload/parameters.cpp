@@ -30,9 +30,6 @@ double sum_of_layers(const TransformerConfig& m, Of of) {
   return sum;
 }
 
-/// Rows of the word embedding on one of `tp` ranks.
-double vocabulary_rows(const TransformerConfig& m, int tp) { return std::ceil(static_cast<double>(m.vocab) / tp); }
-
 void add_linear_attention(const TransformerConfig& m, int tp, LayerParameters& p) {
   const LinearAttention& l = m.linear;
   p.norms += l.whole_vectors();
@@ -113,6 +110,8 @@ LayerKind shown_kind(const StepInputs& in) {
 }
 
 int kv_heads_per_rank(const TransformerConfig& m, int tp) { return std::max(1, m.kv_heads / tp); }
+
+double vocabulary_rows(const TransformerConfig& m, int tp) { return std::ceil(static_cast<double>(m.vocab) / tp); }
 
 RankParameters layer_parameters(const TransformerConfig& m, const ParallelLayout& l, LayerShape shape) {
   return rank_parameters(layer_terms(m, l, shape));

@@ -34,6 +34,8 @@ namespace collcast::workload {
 
 /// KV heads of one of `tp` ranks: k/t, at least one.
 int kv_heads_per_rank(const TransformerConfig&, int tp);
+/// Rows of the word embedding, and columns of logits, on one of `tp` ranks.
+double vocabulary_rows(const TransformerConfig&, int tp);
 
 /// Of one rank. `replicated` is the same on all its TP peers; copies of a KV head, on some of them, are `sharded`.
 struct RankParameters {

@@ -228,6 +228,8 @@ Result<Transfer> make_transfer(const StepInputs&, const Fabric&, const Collectiv
 
 /// Rounded up to what a request can say.
 Bytes whole(double bytes);
+/// A sum of a few such sizes still fits 64 bits.
+inline constexpr double most_bytes = 0x1p60;
 
 /// Bytes of the collectives of a step: a TP collective of a layer (w T h), each of the loss's reductions (fp32 per
 /// token), a message between stages (w T h/t), the sum of tied embeddings' gradients, the gather of a stage's

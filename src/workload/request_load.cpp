@@ -71,6 +71,7 @@ class Run {
       }
     }
     out_.all = now_;
+    out_.requests_of_client = static_cast<double>(out_.requests.size()) / clients_;
     return std::move(out_);
   }
 
@@ -139,8 +140,8 @@ class Run {
   }
 
   PassCount since(const PassCount& then) const {
-    return {now_.prompt_tokens - then.prompt_tokens, now_.token_passes - then.token_passes,
-            now_.prompt_passes - then.prompt_passes};
+    return {now_.prompt_passes - then.prompt_passes, now_.prompt_tokens - then.prompt_tokens,
+            now_.token_passes - then.token_passes};
   }
 
   using Leaving = std::pair<std::int64_t, std::size_t>;  ///< behind which pass of tokens, and which request
@@ -196,10 +197,11 @@ LoadRun run_load(const Serving& serving) { return Run(serving).run(); }
 LoadTimes load_times(const LoadRun& run, const PassTimes& times) {
   std::vector<Seconds> ttft, tpot;
   for (const LoadRun::Request& request : run.requests) {
-    ttft.push_back(request.first.at(times));
+    ttft.push_back(request.first.at(times) + times.first_token);
     tpot.push_back(request.rest.at(times) / tokens_behind_first(request));
   }
-  LoadTimes out{spread(std::move(ttft)), spread(std::move(tpot)), run.all.at(times), 0};
+  const Seconds duration = run.all.at(times) + run.requests_of_client * times.first_token;
+  LoadTimes out{spread(std::move(ttft)), spread(std::move(tpot)), duration, 0};
   out.tokens_per_s = static_cast<double>(run.output_tokens) / out.duration.count();
   return out;
 }

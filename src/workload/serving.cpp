@@ -246,7 +246,7 @@ Breakdown sum_of(const Breakdown& a, const Breakdown& b, double times) {
           {},
           a.bubble + times * b.bubble,
           {},
-          {}};
+          a.other + times * b.other};
 }
 
 void add_layer(ServingPhase& phase, const StepPlan& plan, std::size_t stage, const StepInputs& pass) {
@@ -402,13 +402,24 @@ void put_rates(StepResult& result, const StepInputs& in) {
   served.tokens_per_s = sequences * tokens / result.step.count();
   if (in.serving->load) {
     const Seconds further = served.further_prompt();
-    served.load = load_times(
-        run_load(*in.serving),
-        {served.prefill.pass.time() - further, further / in.serving->mean_prompt_tokens(), served.decode.pass.time()});
+    served.load = load_times(run_load(*in.serving),
+                             {served.prefill.pass.time() - further, further / in.serving->mean_prompt_tokens(),
+                              served.decode.pass.time(), in.serving->first_token_overhead});
     served.tokens_per_s = in.layout.dp * served.load->tokens_per_s;
   }
   result.tokens_per_s_per_gpu = served.tokens_per_s / in.layout.world();
   if (!in.serving->is_continuous()) served.tokens_per_s = sequences / served.decode.time().count();
+}
+
+/// What is read off the difference of two passes may leave a part below zero, be it by the picoseconds that a run is
+/// rounded up by: the other parts have that less, each in proportion, and the sum stays.
+void leave_none_below_zero(Breakdown& b) {
+  const Seconds whole = b.total();
+  Seconds above{};
+  for (Seconds* part : {&b.compute, &b.tp_exposed, &b.pp_exposed, &b.ep_exposed, &b.bubble})
+    above += * part = std::max(*part, Seconds{});
+  if (above == whole || above == Seconds{}) return;
+  for (Seconds* part : {&b.compute, &b.tp_exposed, &b.pp_exposed, &b.ep_exposed, &b.bubble}) *part *= whole / above;
 }
 
 /// What a phase waits for, on the mean.
@@ -436,6 +447,14 @@ void put_phase(ServingPhase& phase, const Waits& waits, const InferenceResult& s
   }
   phase.breakdown =
       sum_of(sum_of(sum_of({}, one.breakdown, of_one), full.breakdown, of_full), token.breakdown, waits.tokens);
+  if (of_full < 0 || of_one < 0) leave_none_below_zero(phase.breakdown);
+}
+
+/// What the host takes is part of no pass.
+void add_overhead(ServingPhase& phase, Seconds overhead) {
+  phase.estimate += overhead;
+  if (phase.simulate) *phase.simulate += overhead;
+  phase.breakdown.other = overhead;
 }
 
 void put_times(StepResult& result, const StepInputs& in, const Priced& p, const std::optional<Simulated>& run) {
@@ -483,6 +502,7 @@ void put_times(StepResult& result, const StepInputs& in, const Priced& p, const 
   put_parts(token, p.tokens);
   if (p.full) put_parts(served.full_pass->pass, *p.full);
   put_phase(served.prefill, {share.in_ttft, share.prompt_passes_in_ttft, share.tokens_in_ttft}, served);
+  add_overhead(served.prefill, in.serving->first_token_overhead);
   put_phase(served.decode, {share.in_tpot, share.prompt_passes_in_tpot, share.passes_in_tpot}, served);
   if (!run && in.serving->is_continuous()) served.first_token = served.last_token = served.decode.estimate;
   result.breakdown = sum_of(served.prefill.breakdown, served.decode.breakdown, in.serving->output_tokens - 1);

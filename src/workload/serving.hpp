@@ -18,7 +18,9 @@
 //                w T (2h + max((a + 2k) d, g f, K g f_e + h)/t), g = 2 gated or 1
 //   buffers      a message received and one sent; logits w b V
 // All sequences of a batch have prompts and answers of one length and come at once; replicas serve a batch each. Left
-// out: chunks of prompts beside tokens, the host's scheduling, tables of pages of the cache.
+// out: chunks of prompts beside tokens, tables of pages of the cache, and what the host takes, but for a time of each
+// first token that is given (`first_token_overhead`): TTFT is longer by it, in the run of a load each request's, and
+// that run by as many as a client has requests.
 //
 // Continuous batching (Yu et al. 2022, Orca: scheduling by iteration) has C requests of a replica in flight. One that
 // has its last token makes place for the next, whose prompt passes before the next iteration, alone, in P; then an
@@ -66,14 +68,12 @@ Seconds round_time(const ServingTimes&);
 Seconds turns_time(const ServingTimes&);
 Seconds token_time(const ServingTimes&);
 
-/// More memory than sizes are counted to (a sum of a few of 2^60 still fits 64 bits).
+/// More memory than sizes are counted to.
 Diagnostics check_serving_memory(const StepInputs&, const Origins&);
 /// `inputs` with serving.
 MemoryUse serving_memory(const StepInputs&, int stage, int gpus_per_node);
 /// Of a server whose fullest rank needs that.
 std::vector<std::string> serving_warnings(const StepInputs&, const Fabric&, const MemoryUse&);
-/// Of the stage that needs most.
-MemoryUse peak_serving_memory(const StepInputs&, int gpus_per_node);
 Result<StepResult> forecast_inference(const StepInputs&, const Fabric&, ForecastPrices&, Method, StepTimeline*,
                                       const EngineOptions&, const Origins&);
 

@@ -1,6 +1,7 @@
 // What a rank that serves needs of memory, and what would help where that is too much (serving.hpp).
 #include <algorithm>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "collcast/base/units.hpp"
@@ -47,9 +48,7 @@ PassMemoryTerms terms_of_pass(const StepInputs& in, const StepInputs& pass, cons
 std::vector<std::string> serving_warnings(const StepInputs& in, const Fabric& fabric, const MemoryUse& m) {
   std::vector<std::string> list;
   if (!m.fits()) {
-    const MemoryPart& breaks = breaking_part(m);
-    const MemoryPart& largest = *std::ranges::max_element(
-        memory_parts, [&](const MemoryPart& a, const MemoryPart& b) { return m.*a.size < m.*b.size; });
+    const MemoryPart &breaks = breaking_part(m), &largest = largest_part(m);
     const bool named = largest.size == breaks.size || largest.size == &MemoryUse::kv_cache;
     const std::string other =
         named ? "" : format_bytes(volume(m.*largest.size)) + " of them for " + largest.name + " and ";
@@ -58,6 +57,7 @@ std::vector<std::string> serving_warnings(const StepInputs& in, const Fabric& fa
                    " of them for keys and values; what breaks the limit: " + breaks.name + "; " +
                    what_would_fit(in, fabric));
   }
+  for (std::string& unused : unused_by_server(in)) list.push_back(std::move(unused));
   if (in.serving->micro_batches < in.layout.pp)
     list.push_back(too_few_micro_batches(in.serving->micro_batches, in.layout.pp) +
                    "; more microbatches of a larger batch, or a smaller pp would help");
@@ -65,14 +65,13 @@ std::vector<std::string> serving_warnings(const StepInputs& in, const Fabric& fa
 }
 
 Diagnostics check_serving_memory(const StepInputs& in, const Origins& origins) {
-  constexpr double most = 0x1p60;
   for (int stage = 0; stage < in.layout.pp; ++stage) {
     const ServingMemoryTerms terms = serving_memory_terms(in, stage);
     const double needed = terms.weights() + terms.kept() + terms.activations() + terms.buffers();
-    if (needed > most)
-      return {{origins.of(terms.weights() > most ? "model" : "inference.batch"),
+    if (needed > most_bytes)
+      return {{origins.of(terms.weights() > most_bytes ? "model" : "inference.batch"),
                "a rank needs " + format_bytes(Volume(needed)) + " of memory",
-               "expected up to " + format_bytes(Volume(most))}};
+               "expected up to " + format_bytes(Volume(most_bytes))}};
   }
   return {};
 }
@@ -88,13 +87,6 @@ MemoryUse serving_memory(const StepInputs& in, int stage, int gpus_per_node) {
   use.capacity = in.gpu.memory;
   add_runtime(use, talking_layout(in.layout), gpus_per_node, use.parameters + use.kv_cache);
   return use;
-}
-
-MemoryUse peak_serving_memory(const StepInputs& in, int gpus_per_node) {
-  MemoryUse most = serving_memory(in, 0, gpus_per_node);
-  for (int stage = 1; stage < in.layout.pp; ++stage)
-    if (const MemoryUse use = serving_memory(in, stage, gpus_per_node); use.peak() > most.peak()) most = use;
-  return most;
 }
 
 }  // namespace collcast::workload

@@ -22,7 +22,7 @@ Share::Share(const StepInputs& in) {
   if (m.attention_gate) gate = query;
   if (m.latent.kv_rank > 0) latent = m.latent.q_rank + m.latent.kv_rank + m.latent.rope;
   ffn = m.ffn / t;
-  vocab = m.vocab / t;
+  vocab = vocabulary_rows(m, in.layout.tp);
   lse = b * m.heads * s / (t * c);
   scores = lse * (s + in.batch.context);
   core = Flops(2 * scores * m.key_dim());

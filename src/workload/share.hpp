@@ -15,7 +15,7 @@ struct Share {
   double gate = 0;               ///< of what attention gives: a d / t, where the model has one
   double latent = 0;             ///< latent attention: r_q + r_kv + d_r
   double ffn = 0;                ///< f / t
-  double vocab = 0;              ///< V / t
+  double vocab = 0;              ///< rows of the padded vocabulary: V/t, rounded up
   double scores = 0;             ///< elements of the attention matrix: b a s (s + kept) / (t c)
   double lse = 0;                ///< rows of the attention matrix: b a s / (t c)
   Flops core{};                  ///< a product of queries and keys over the whole matrix: 2 d per element

@@ -149,6 +149,8 @@ class ProgramWriter {
     const Uses& uses = spelled_.exchanged[op].uses;
     if (const auto* compute = std::get_if<Compute>(&what))
       compute_for(s, op, compute->duration);
+    else if (spelled_.places[op].doing == Doing::optimizer)
+      spend(s, own, std::get<Delay>(what).duration, category(op));  // for copies, which nothing slows
     else
       check(uses.any() || std::get<Delay>(what).duration == Seconds{}, "communication is made of collectives");
     for (int n = 0; n < uses.times; ++n)
@@ -352,7 +354,9 @@ Diagnostics check_unfolding(const StepInputs& in, const CollectivePolicy& policy
   if (policy.library == Library::nccl)
     refuse("collectives.library", "library nccl has times of collectives, not their messages, and cannot be unfolded",
            "expected library ideal (--library ideal)");
-  if (in.options.overlap_ep && in.layout.ep > 1)
+  // Experts that are split exchange rows, too.
+  const bool exchanges_rows = in.model.experts.count > 0 && in.layout.ep * in.layout.expert_tp() > 1;
+  if (in.options.overlap_ep && exchanges_rows)
     refuse("training.overlap_ep", "an exchange of experts under another micro-batch's computing cannot be unfolded",
            "expected overlap_ep false, or no --unfolded");
   return wrong;

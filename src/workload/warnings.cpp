@@ -27,10 +27,7 @@ std::string named(const MemoryUse& m, const MemoryPart& part) {
 
 /// The part that goes beyond the limit, and the largest where that is another.
 std::string memory_warning(const StepInputs& in, const Fabric& fabric, const MemoryUse& m) {
-  const MemoryPart& breaks = breaking_part(m);
-  const MemoryPart& largest =
-      *std::max_element(memory_parts.begin(), memory_parts.end(),
-                        [&](const MemoryPart& a, const MemoryPart& b) { return m.*a.size < m.*b.size; });
+  const MemoryPart &breaks = breaking_part(m), &largest = largest_part(m);
   const std::string needs = "stage " + std::to_string(m.stage) + " needs " + format_bytes(volume(m.peak())) +
                             " of the GPU's " + format_bytes(volume(m.capacity));
   const std::string parts =
@@ -105,12 +102,31 @@ bool is_usual_optimizer(TrainingOptions options) {
   return now.kept == usual.kept && now.converted == usual.converted && now.copied == usual.copied;
 }
 
-/// What the scenario asks for in vain.
+/// Settings that were made, and why they are nothing.
+class Unused {
+ public:
+  explicit Unused(std::vector<std::string>& list) : list_(list) {}
+  void operator()(bool asked, const std::string& path, const std::string& why) const {
+    if (asked) list_.push_back(path + " has no effect: " + why);
+  }
+
+ private:
+  std::vector<std::string>& list_;
+};
+
+/// Of a step and of a server alike.
+void add_unused_of_both(const StepInputs& in, const Unused& no_part) {
+  no_part(in.layout.sequence_parallel && in.layout.tp == 1, "layout.sequence_parallel", "tp is 1");
+  no_part(in.model.parallel_mlp.norms == 0 && !in.model.parallel_mlp.one_reduce, "model.parallel_mlp.one_reduce",
+          "norms is 0, and the MLP comes after attention");
+  no_part(in.options.expert_imbalance > 1 && in.layout.ep == 1 && in.model.experts.count > 0,
+          in.serving ? "inference.expert_imbalance" : "training.expert_imbalance", "ep is 1");
+}
+
+/// What the scenario of a training asks for in vain.
 void add_unused(const StepInputs& in, std::vector<std::string>& list) {
   const CommunicationFormats& f = in.options.communication;
-  const auto no_part = [&](bool asked, const std::string& path, const std::string& why) {
-    if (asked) list.push_back(path + " has no effect: " + why);
-  };
+  const Unused no_part(list);
   const auto none = [&](bool asked, const std::string& key, const char* why) {
     no_part(asked, "training." + key, why);
   };
@@ -120,7 +136,7 @@ void add_unused(const StepInputs& in, std::vector<std::string>& list) {
     list.push_back("training.no_sync has no effect: gradients are reduced once a step, if at all");
   const ParallelLayout& l = in.layout;
   no_part(l.cp == 1 && l.cp_exchange != ContextExchange::ring, "layout.cp_exchange", "cp is 1");
-  no_part(l.sequence_parallel && l.tp == 1, "layout.sequence_parallel", "tp is 1");
+  add_unused_of_both(in, no_part);
   none(in.options.overlap_tp != TpOverlap::none && l.tp == 1, "overlap_tp", "tp is 1");
   none(!in.options.overlap_pp && l.pp == 1, "overlap_pp", "pp is 1");
   none(!in.options.overlap_cp && (l.cp == 1 || l.cp_exchange != ContextExchange::ring), "overlap_cp",
@@ -134,8 +150,6 @@ void add_unused(const StepInputs& in, std::vector<std::string>& list) {
                                          std::optional(WireFormat::fp8)) > 0;
   none(!scaled && f.scale_block != CommunicationFormats().scale_block, "communication.scale_block",
        "no activations are sent in fp8");
-  no_part(in.model.parallel_mlp.norms == 0 && !in.model.parallel_mlp.one_reduce, "model.parallel_mlp.one_reduce",
-          "norms is 0, and the MLP comes after attention");
   none(f.tp_gather && TpCollectives(in.layout).gather == std::nullopt, "communication.tp_gather",
        "without sequence parallelism and tp above 1 nothing is gathered");
   none(f.tp_reduce && in.layout.tp == 1, "communication.tp_reduce", "tp is 1");
@@ -148,7 +162,6 @@ void add_unused(const StepInputs& in, std::vector<std::string>& list) {
   const bool no_ep = l.ep == 1 && in.model.experts.count > 0;
   none(f.ep_dispatch && no_ep, "communication.ep_dispatch", "ep is 1");
   none(f.ep_combine && no_ep, "communication.ep_combine", "ep is 1");
-  none(in.options.expert_imbalance > 1 && no_ep, "expert_imbalance", "ep is 1");
   // Experts that are split exchange rows, too.
   none(in.options.overlap_ep && no_ep && l.expert_tp() == 1, "overlap_ep", "each rank has all experts whole");
   none(in.options.precision_aware_optimizer && !in.options.optimizer, "precision_aware_optimizer",
@@ -174,6 +187,16 @@ std::string too_few_micro_batches(int micro_batches, int stages) {
   const std::string are = micro_batches == 1 ? " micro-batch is" : " micro-batches are";
   return std::to_string(micro_batches) + are + " fewer than the " + std::to_string(stages) +
          " pipeline stages: some stage is always idle";
+}
+
+std::vector<std::string> unused_by_server(const StepInputs& in) {
+  std::vector<std::string> list;
+  const Unused no_part(list);
+  const std::optional<RequestLoad>& load = in.serving->load;
+  add_unused_of_both(in, no_part);
+  no_part(load && load->range_ratio == 1 && load->seed != RequestLoad().seed, "inference.load.seed",
+          "range_ratio is 1, and nothing is drawn");
+  return list;
 }
 
 std::vector<std::string> warnings(const StepInputs& in, const Fabric& fabric, const StepResult& result,

@@ -165,14 +165,16 @@ void check_times(const Terms& t, const Asked& asked, const Json& step) {
   const auto wait = [](double prompts, double one, double more, double in_passes) {
     return prompts * more + in_passes * (one - more);
   };
-  const double ttft = wait(in_ttft, p, further, prompt_passes) + tokens_in_ttft * d,
+  const double host = t.or_zero("TTFT", "first token overhead");
+  CHECK(host == asked.inputs["inference"].value("first_token_overhead_s", 0.0));
+  const double ttft = wait(in_ttft, p, further, prompt_passes) + tokens_in_ttft * d + host,
                tpot = passes * d + wait(in_tpot, p, further, prompt_passes_between);
   for (const auto& [name, value] : {std::pair("TTFT", ttft), std::pair("TPOT", tpot)})
     CHECK(t.at(name, name) == Approx(value).epsilon(nine_digits));
   CHECK(ttft == Approx(step["ttft_s"].get<double>()).epsilon(nine_digits));
   CHECK(tpot == Approx(step["tpot_s"].get<double>()).epsilon(nine_digits));
   const Json &prefill = step["inference"]["prefill"], &decode = step["inference"]["decode"];
-  CHECK(wait(in_ttft, closed_prompts, closed_further, prompt_passes) + tokens_in_ttft * closed_token ==
+  CHECK(wait(in_ttft, closed_prompts, closed_further, prompt_passes) + tokens_in_ttft * closed_token + host ==
         Approx(prefill["estimate_s"].get<double>()).epsilon(nine_digits));
   CHECK(passes * closed_token + wait(in_tpot, closed_prompts, closed_further, prompt_passes_between) ==
         Approx(decode["estimate_s"].get<double>()).epsilon(nine_digits));
@@ -198,6 +200,10 @@ void check_times(const Terms& t, const Asked& asked, const Json& step) {
     CHECK(t.at(name, "share of communication") == share({"tp_exposed_s", "ep_exposed_s", "pp_exposed_s"}));
     CHECK(t.at(name, "share of the bubble") == share({"bubble_s"}));
   }
+
+  CHECK(prefill["breakdown"]["other_s"] == Approx(host).margin(1e-15));
+  CHECK(decode["breakdown"]["other_s"] == 0);
+  CHECK(t.or_zero("TTFT", "share of the host") == Approx(host / ttft).epsilon(nine_digits));
 
   // Kernels and collectives are the step's.
   for (const auto& [begin, phase] :
@@ -316,6 +322,7 @@ TEST_CASE("and of servers at random") {
     set("inference.output_tokens", pick({"2", "3", "4", "17", "200"}));
     set("inference.precision", pick({"bf16", "fp8", "fp16"}));
     set("inference.kv_precision", pick({"bf16", "fp8"}));
+    if (i % 3 == 0) set("inference.first_token_overhead", "30ms");
     if (in_flight) {
       set("inference.batching", "continuous");
       ++continuous;

@@ -46,6 +46,28 @@ TEST_CASE("a variant's broken gate is told from the base's, by the name that JUn
   CHECK(std::ssize(lines) == gates);
 }
 
+TEST_CASE("what a scenario is warned of stands once on the error stream, however many variants it has") {
+  const Folder folder;
+  folder.write("s.yaml",
+               "schema: collcast.scenario.v1\nname: s\ntopology: dgx-h100\nnodes: 1\n"
+               "model: {layers: 4, hidden: 1024, heads: 8, ffn: 4096, vocab: 1024}\n"
+               "layout: {tp: 2, dp: 4}\nbatch: {sequence: 1024, global_batch: 8}\n"
+               "faults: [{link: node0.gpu0, bandwidth: 50GB/s}]\n"
+               "what_if:\n  a: {title: a, set: {batch.global_batch: 16}}\n"
+               "  b: {title: b, set: {batch.global_batch: 32, faults: [{link: node0.gpu0, bandwidth: 40GB/s}]}}\n");
+  const Outcome all = run_shell("collcast report s.yaml --what-if all --method estimate", folder.path());
+  CHECK(all.exit == 0);
+  const auto count = [&](const std::string& text) {
+    int times = 0;
+    for (std::size_t at = all.err.find(text); at != std::string::npos; at = all.err.find(text, at + 1)) ++times;
+    return times;
+  };
+  CHECK(count("s.yaml:8:17: warning: library nccl knows no single links") == 1);
+  CHECK(count("--library ideal says that it is meant") == count("library nccl knows no single links"));
+  // The page has it of each.
+  CHECK(all.out.find("what if a") != std::string::npos);
+}
+
 TEST_CASE("report exits with 1 where a saved result has a broken gate") {
   const Folder folder;
   REQUIRE(run_shell("collcast step llama3-8b-8xh100 --what-if full-recompute --output s.json", folder.path()).exit ==

@@ -84,7 +84,7 @@ Alone alone(const PlanInputs& in, const LayoutChoice& choice) {
   Alone out;
   StepInputs step = in.base;
   put(choice, step);
-  for (const Diagnostic& d : check_step(step, in.gpus, {})) out.said.insert(d.message);
+  for (const Diagnostic& d : check_step(step, in.gpus, {})) out.said.insert(planner::reason_of(d));
   if (!out.said.empty())
     out.fate = Fate::does_not_go;
   else if (const auto memory = countable_peak_memory(step, 8); !memory || !memory->fits())
@@ -92,7 +92,7 @@ Alone alone(const PlanInputs& in, const LayoutChoice& choice) {
   // What a layout lacks with sequence parallelism and without it is told as of one without.
   if (!choice.sequence_parallel || out.said.empty()) return out;
   step.layout.sequence_parallel = false;
-  for (const Diagnostic& d : check_step(step, in.gpus, {})) out.said.insert(d.message);
+  for (const Diagnostic& d : check_step(step, in.gpus, {})) out.said.insert(planner::reason_of(d));
   return out;
 }
 

@@ -418,6 +418,11 @@ TEST_CASE("a server's layout stands beside the best with the reasons, whatever i
   q.batch = 30;
   q.micro_batch = 4;
   CHECK(ask(q).asked.objections == std::vector<std::string>{to_string(ObjectionKind::server_batch_does_not_divide)});
+  // Of a product of more than 32 bits the third degree is one.
+  q = {};
+  q.tp = q.dp = 65'536;
+  CHECK(ask(q).asked.choice.pp == 1);
+  CHECK_FALSE(ask(q).asked.objections.empty());
   q = {};
   q.batch = 2'000;
   CHECK_FALSE(ask(q).asked.objections.empty());
@@ -457,4 +462,60 @@ TEST_CASE("a server of which no layout holds the batch is told the largest that 
     in.space.batch = {batch + 1};
     CHECK(planned(in, fabric).feasible == 0);
   }
+}
+
+TEST_CASE("the batch and the GPUs that would fit are told of servers with sequence parallelism, too") {
+  const Fabric fabric = cluster(2);
+  struct Case {
+    std::vector<int> tp, micro_batch;
+    std::vector<bool> sequence_parallel;
+  };
+  const auto of = [](const PlanResult& p, NearMissKind kind) {
+    return std::ranges::find(p.near_misses, kind, &NearMiss::kind);
+  };
+  // Of TP 8 alone; of unlike multiples beside each other; of micro-batches that were asked for, of which 12 can be
+  // split over TP 4 and 2.
+  for (const Case& c : {Case{{8}, {}, {true}}, Case{{4, 8}, {}, {true}}, Case{{2, 8}, {}, {false, true}},
+                        Case{{2, 4, 8}, {12, 5}, {true}}}) {
+    PlanInputs in = server({1920, 2048, 32, 1, 2});
+    in.space.tp = c.tp;
+    in.space.micro_batch = c.micro_batch;
+    in.space.sequence_parallel = c.sequence_parallel;
+    const PlanResult p = planned(in, fabric);
+    CAPTURE(c.tp, c.micro_batch, c.sequence_parallel);
+    REQUIRE(p.ranked.empty());
+    const auto smaller = of(p, NearMissKind::smaller_batch), more = of(p, NearMissKind::more_gpus);
+    REQUIRE(smaller != p.near_misses.end());
+    REQUIRE(more != p.near_misses.end());
+    const int batch = smaller->choice.batch, gpus = more->gpus;
+    const auto feasible = [&](int sequences) {
+      PlanInputs then = in;
+      then.space.batch = {sequences};
+      return planned(then, fabric).feasible;
+    };
+    CHECK(feasible(batch) > 0);
+    for (int above = batch + 1; above <= batch + 24; ++above) CHECK(feasible(above) == 0);
+    in.gpus = gpus;
+    const PlanResult then = planned(in, cluster(gpus / 8));
+    CHECK(then.feasible > 0);
+    CHECK(std::ranges::count(then.ranked, more->choice, &PlannedLayout::choice) == 1);
+    in.gpus = gpus / 2;
+    CHECK((in.gpus <= 16 || planned(in, cluster(gpus / 16)).feasible == 0));
+  }
+}
+
+TEST_CASE("of a server with experts degrees are asked for whose product is more than 32 bits hold") {
+  const Fabric fabric = cluster(2);
+  PlanInputs in = server({16, 512, 32, 1, 2}, 40'000'000'000);
+  in.base.model = small_experts();
+  in.base.layout.sequence_parallel = true;
+  in.base.layout.etp = 1;
+  const PlanResult p = planned(in, fabric);
+  REQUIRE_FALSE(p.ranked.empty());
+  LayoutQuestion q;
+  q.tp = q.dp = 65'536;
+  const LayoutChoice asked = complete(q, p.ranked, in);
+  CHECK(asked.pp == 1);
+  CHECK(asked.ep >= 1);
+  CHECK_FALSE(why(in, fabric, asked, p.ranked).value().asked.objections.empty());
 }

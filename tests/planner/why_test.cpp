@@ -145,3 +145,10 @@ TEST_CASE("what a question leaves open comes from the best layout that agrees") 
   CHECK(complete({.tp = 1, .pp = 1, .sequence_parallel = true}, of_eight, p.in).micro_batch == 2);
   CHECK(complete({.tp = 1, .pp = 1, .dp = 5}, of_eight, p.in).micro_batch == 8);
 }
+
+TEST_CASE("degrees whose product is more than 32 bits hold leave one to the third") {
+  const Planned p;
+  CHECK(complete({.tp = 65'536, .dp = 65'536}, p.result.ranked, p.in).pp == 1);
+  CHECK(complete({.pp = 65'536, .dp = 65'536}, p.result.ranked, p.in).tp == 1);
+  CHECK(complete({.tp = 65'536, .pp = 65'536}, p.result.ranked, p.in).dp == 0);
+}

@@ -232,6 +232,7 @@ inference:
   kv_window: false
   expert_imbalance: 1.2
   batching: static
+  first_token_overhead: 30ms
   speculative: {method: ngram, num_speculative_tokens: 4, acceptance_length: 1.5}
 search:
   tp: [1, 2, 4]

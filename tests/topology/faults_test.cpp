@@ -146,6 +146,42 @@ TEST_CASE("what faults of one link leave does not depend on their order") {
   }
 }
 
+TEST_CASE("faults told together leave what each leaves after the others, however their links are named") {
+  const Fabric fabric = build(dgx(rails(4, 2, 1)), 4);
+  std::vector<MachineFault> all;
+  for (int node = 0; node < 4; ++node) {
+    const std::string at = "node" + std::to_string(node);
+    for (int i = 0; i < 8; ++i) {
+      const std::string gpu = at + ".gpu" + std::to_string(i), plane = at + ".nvswitch0";
+      all.push_back(slow(i % 3 == 0 ? gpu + " -> " + plane : i % 3 == 1 ? plane + "<->" + gpu : gpu, 0.5));
+    }
+    all.push_back(slow(at + ".nic0", 0.25));
+    all.push_back(MachineFault{GpuFault{node, 0.8}});
+  }
+  const Fabric together = faulty(fabric, all);
+  Fabric one_by_one = fabric;
+  for (const MachineFault& fault : all) one_by_one = faulty(one_by_one, {fault});
+  std::size_t slower = 0;
+  for (std::size_t l = 0; l < fabric.links().size(); ++l) {
+    CHECK(together.links()[l].bandwidth == one_by_one.links()[l].bandwidth);
+    if (together.links()[l].bandwidth < fabric.links()[l].bandwidth) ++slower;
+  }
+  CHECK(slower > 4 * 8);
+  std::vector<MachineFault> rates;
+  for (const MachineFault& fault : all)
+    if (fault.link() != nullptr) {
+      LinkFault rate = *fault.link();
+      rate.share = 1;
+      rate.bandwidth = gb_per_s(200);
+      rates.push_back({rate, {"f", 1, 1}});
+    }
+  std::vector<std::string> each;
+  for (const MachineFault& rate : rates)
+    for (std::string& one : rates_without_effect(fabric, std::vector{rate})) each.push_back(std::move(one));
+  CHECK(!each.empty());
+  CHECK(rates_without_effect(fabric, rates) == each);
+}
+
 TEST_CASE("a fault that leaves everything is the machine as it was") {
   const Fabric fabric = build(dgx(rails(4, 2, 1)), 2);
   const Fabric same = faulty(fabric, {slow("node0.nic3", 1)});

@@ -244,7 +244,7 @@ TEST_CASE("a change that is offered where a batch to be served does not fit fits
     in.layout.sequence_parallel = dice.roll(4) == 0;
     const int ranks = in.layout.world() > 8 ? 16 : 8;
     if (!check_step(in, ranks, {}).empty()) continue;
-    const Bytes peak = workload::peak_serving_memory(in, 8).peak();
+    const Bytes peak = peak_memory(in, 8).peak();
     in.gpu.memory = Bytes(peak.value() / 100 * dice.pick({40, 80, 95}));
     const std::string text = workload::what_would_fit(in, cluster(ranks / 8));
     INFO("step " << step << ", batch " << serving.batch << ": " << text);
@@ -252,8 +252,8 @@ TEST_CASE("a change that is offered where a batch to be served does not fit fits
     for (const Offered& one : offers_in(text)) {
       const auto [changed, needed] = with(in, one, ranks);
       CHECK(check_step(changed, needed, {}).empty());
-      CHECK(workload::peak_serving_memory(changed, 8).fits());
-      CHECK(one.said == format_bytes(volume(workload::peak_serving_memory(changed, 8).peak())));
+      CHECK(peak_memory(changed, 8).fits());
+      CHECK(one.said == format_bytes(volume(peak_memory(changed, 8).peak())));
       ++offered;
       if (one.values.size() == 1 && one.values.front().first == "inference.batch") {
         ++batches;
@@ -261,7 +261,7 @@ TEST_CASE("a change that is offered where a batch to be served does not fit fits
         StepInputs more = changed;
         do ++more.serving->batch, more.serving->cut(more.layout);
         while (!check_step(more, needed, {}).empty() || more.serving->micro_batches != changed.serving->micro_batches);
-        if (more.serving->batch <= in.serving->batch) CHECK_FALSE(workload::peak_serving_memory(more, 8).fits());
+        if (more.serving->batch <= in.serving->batch) CHECK_FALSE(peak_memory(more, 8).fits());
       }
       if (needed > ranks) ++nodes;
     }
@@ -276,7 +276,7 @@ TEST_CASE("more TP is not offered for a cache that has no more KV heads to split
   StepInputs in = inputs(small_model(), layout(8, 1, 1), 500, 1);  // 8 KV heads
   in.serving = serving;
   in.options.optimizer = false;
-  const MemoryUse use = workload::peak_serving_memory(in, 8);
+  const MemoryUse use = peak_memory(in, 8);
   in.gpu.memory = Bytes(use.peak().value() - use.kv_cache.value() / 4);
   const std::string text = workload::what_would_fit(in, cluster(1));
   INFO(text);

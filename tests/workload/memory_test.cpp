@@ -36,6 +36,20 @@ StepInputs llama_12(int tp, int dp) {
 
 }  // namespace
 
+TEST_CASE("logits of a vocabulary that TP does not divide have the columns that the padded embedding has rows") {
+  StepInputs in = inputs(small_model(), layout(8, 1, 1), 512, 1), padded = in;
+  in.model.vocab = 50'257;      // ceil(50257 / 8) = 6283 of a rank
+  padded.model.vocab = 50'264;  // 8 x 6283
+  const MemoryTerms terms = memory_terms(in, 0), all = memory_terms(padded, 0);
+  CHECK(terms.logits.value() == 2 * 2.0 * 512 * 6283);
+  CHECK(terms.logits == all.logits);
+  CHECK(terms.probabilities == all.probabilities);
+  CHECK(peak_memory(in, 8).peak() == peak_memory(padded, 8).peak());
+  const StepResult step = forecast_on_two(in), of_padded = forecast_on_two(padded);
+  CHECK(step.step == of_padded.step);
+  CHECK(step.mfu < of_padded.mfu);  // rows that pad are no work
+}
+
 TEST_CASE("activations of the 22B layer are Korthikanti's formulas") {
   const double sbh = 2048.0 * 4 * 6144, scores = 5.0 * 64 * 2048 / 6144;  // 5 a s / h
   const auto activations = [](int tp, bool sp, Recompute r) { return layer_activations(layer_22b(tp, sp, r)).value(); };

@@ -107,6 +107,15 @@ TEST_CASE("the part that breaks the limit: NCCL and context first, then as table
   CHECK(use.fits());
 }
 
+TEST_CASE("the largest part is the one that is more than each other, of several the first") {
+  for (const MemoryPart& part : memory_parts) {
+    MemoryUse use = powers_of_two();
+    use.*part.size = use.peak();
+    CHECK(std::string(largest_part(use).name) == part.name);
+  }
+  CHECK(std::string(largest_part(MemoryUse()).name) == memory_parts.front().name);
+}
+
 TEST_CASE("a step that fits but for what CUDA and NCCL take does not fit") {
   StepInputs in = inputs(small_model(), layout(2, 4, 2), 512, 8);
   const MemoryUse whole = peak_memory(in, 8);

@@ -300,6 +300,25 @@ TEST_CASE("a server with a load has the times of its run, by both methods, and a
   CHECK(bytes(r.memory.activations) == Approx(4 * bytes(forecast(one, four_nodes()).memory.activations)));
 }
 
+TEST_CASE(
+    "each request of a run has the host's part of its first token, and the run as many as a client has requests") {
+  StepInputs in = inputs(small_model(), layout(2, 1, 2), 512, 1);
+  in.serving = of_load(16, 512, 33, {20, 90, 0.8, 2048});
+  in.options.optimizer = false;
+  const StepResult without = forecast(in, four_nodes());
+  in.serving->first_token_overhead = Seconds(0.03);
+  const StepResult with = forecast(in, four_nodes());
+  const LoadTimes &a = *without.inference->load, &b = *with.inference->load;
+  for (const TimeStatistic& statistic : time_statistics) {
+    CHECK((b.ttft.*statistic.of).count() == Approx((a.ttft.*statistic.of).count() + 0.03).epsilon(1e-9));
+    CHECK(b.tpot.*statistic.of == a.tpot.*statistic.of);
+  }
+  CHECK(b.duration.count() == Approx(a.duration.count() + 90.0 / 20 * 0.03).epsilon(1e-9));
+  CHECK(b.tokens_per_s * b.duration.count() == Approx(a.tokens_per_s * a.duration.count()).epsilon(1e-9));
+  CHECK(with.inference->prefill.time().count() == Approx(b.ttft.mean.count()).epsilon(1e-9));
+  CHECK(with.inference->prefill.breakdown.total().count() == Approx(b.ttft.mean.count()).epsilon(1e-9));
+}
+
 TEST_CASE("what a pass takes whatever is in it is counted once for all of its prompts") {
   StepInputs in = inputs(small_model(), layout(2, 1, 1), 64, 1);
   in.options.optimizer = false;
@@ -350,6 +369,27 @@ TEST_CASE("each part of a prompt takes what a pass does, and TTFT does not jump 
     last = run;
   }
   CHECK(at(8, 1024).inference->further_prompt() == at(8, 1023).inference->further_prompt());
+}
+
+TEST_CASE(
+    "of prompts in parts none takes less than nothing, whatever a run's rounding leaves, and they are the whole") {
+  for (const int tp : {1, 2, 4, 8})
+    for (const int prompt : {17, 100, 512, 1000})
+      for (const int tokens : {2, 3, 16}) {
+        StepInputs in = inputs(small_model(), layout(tp, 1, 1), prompt, 1);
+        in.options.optimizer = false;
+        in.serving = of_load(1, prompt, 33, {4, 16, 1, tokens});
+        for (const Method method : {Method::estimate, Method::both}) {
+          const StepResult r = forecast(in, four_nodes(), method);
+          CAPTURE(tp, prompt, tokens, method == Method::both);
+          for (const ServingPhase* phase : {&r.inference->prefill, &r.inference->decode}) {
+            const Breakdown& b = phase->breakdown;
+            CHECK(b.total().count() == Approx(phase->time().count()).epsilon(1e-9));
+            for (const Seconds part : {b.compute, b.tp_exposed, b.pp_exposed, b.ep_exposed, b.bubble})
+              CHECK(part >= Seconds{});
+          }
+        }
+      }
 }
 
 TEST_CASE("a further prompt takes no less than nothing and no more than one alone") {

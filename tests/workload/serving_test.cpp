@@ -428,6 +428,79 @@ TEST_CASE("a server that does not fit is offered shorter passes, narrower keys a
   CHECK_THAT(warned(spread), Catch::Contains("layout.tp: 2, layout.dp: 4, layout.ep: 1 ("));
 }
 
+TEST_CASE("what the host takes of a first token is in TTFT and in no pass, of batches and of requests in flight") {
+  for (const Batching batching : {Batching::at_once, Batching::continuous})
+    for (const int pp : {1, 2}) {
+      if (batching == Batching::continuous && pp > 1) continue;
+      StepInputs in = served(small_model(), layout(2, pp, 1), {8, 256, 17, 1, 2});
+      in.serving->batching = batching;
+      const StepResult without = forecast(in, four_nodes());
+      CHECK(without.inference->prefill.breakdown.other == Seconds{});
+      double last = without.step.count();
+      for (const double overhead : {1e-3, 30e-3}) {
+        in.serving->first_token_overhead = Seconds(overhead);
+        const StepResult with = forecast(in, four_nodes());
+        const ServingPhase &a = without.inference->prefill, &b = with.inference->prefill;
+        CHECK(b.estimate.count() == Approx(a.estimate.count() + overhead).epsilon(1e-12));
+        CHECK(b.simulate->count() == Approx(a.simulate->count() + overhead).epsilon(1e-12));
+        CHECK(b.pass.time() == a.pass.time());
+        CHECK(b.breakdown.other == Seconds(overhead));
+        CHECK(b.breakdown.total().count() == Approx(b.time().count()).epsilon(1e-9));
+        CHECK(with.inference->decode.time() == without.inference->decode.time());
+        CHECK(with.step.count() == Approx(without.step.count() + overhead).epsilon(1e-12));
+        CHECK(with.estimate.count() == Approx(without.estimate.count() + overhead).epsilon(1e-12));
+        CHECK(with.breakdown.total().count() == Approx(with.step.count()).epsilon(1e-9));
+        CHECK(with.step.count() > last);
+        CHECK(with.tokens_per_s_per_gpu < without.tokens_per_s_per_gpu);
+        last = with.step.count();
+      }
+    }
+}
+
+TEST_CASE("settings of a server that are nothing are warned of by their paths, and not where they are something") {
+  const auto said = [](const StepInputs& in, const std::string& path) {
+    REQUIRE(wrong(in) == "");
+    const StepResult r = forecast(in, four_nodes(), Method::estimate);
+    return std::ranges::any_of(r.warnings,
+                               [&](const std::string& w) { return w.starts_with(path + " has no effect: "); });
+  };
+  StepInputs plain = served(small_model(), layout(1, 1, 1), {4, 128, 9, 1, 2});
+  CHECK(forecast(plain, four_nodes(), Method::estimate).warnings.empty());
+
+  StepInputs in = plain;
+  in.layout.sequence_parallel = true;
+  CHECK(said(in, "layout.sequence_parallel"));
+  in.layout.tp = 2;
+  CHECK_FALSE(said(in, "layout.sequence_parallel"));
+
+  in = served(small_experts(), layout(1, 1, 4), {4, 128, 9, 1, 2});
+  in.layout.order = RankOrder::tp_cp_ep_dp_pp;
+  in.options.expert_imbalance = 1.5;
+  CHECK(said(in, "inference.expert_imbalance"));
+  in.layout.ep = 4;
+  CHECK_FALSE(said(in, "inference.expert_imbalance"));
+
+  in = plain;
+  in.serving->batching = Batching::continuous;
+  in.serving->load.emplace();
+  in.serving->load->seed = 7;
+  CHECK(said(in, "inference.load.seed"));
+  in.serving->load->range_ratio = 0.5;
+  CHECK_FALSE(said(in, "inference.load.seed"));
+}
+
+TEST_CASE("sequence parallelism splits a micro-batch's prompts together, and one that passes alone by itself") {
+  StepInputs in = served(small_model(), layout(4, 1, 1), {8, 1001, 9, 1, 2});
+  in.layout.sequence_parallel = true;
+  CHECK(wrong(in) == "");
+  CHECK(forecast(in, four_nodes(), Method::estimate).step > Seconds{});
+  in.serving->batching = Batching::continuous;
+  CHECK(wrong(in).find("tp 4 does not divide prompt_tokens (sequence_parallel) 1001") != std::string::npos);
+  in.serving->prompt_tokens = 1004;
+  in.batch.sequence = 1004;
+  CHECK(wrong(in) == "");
+}
+
 TEST_CASE("what makes no sense is refused with what would") {
   CHECK(wrong(served(small_model(), layout(1, 2, 1), {6, 8, 8, 4, 2})).find("use microbatches 3 or 6") !=
         std::string::npos);

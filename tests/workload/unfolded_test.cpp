@@ -2,6 +2,8 @@
 // written out where links are, and what makes the two differ.
 #include <catch2/catch.hpp>
 
+#include <tuple>
+
 #include "../support/dice.hpp"
 #include "../support/sample.hpp"
 #include "../support/small_fabrics.hpp"
@@ -119,6 +121,28 @@ TEST_CASE("on links of their own, groups in step: unfolded is the folded step to
     CHECK(a.ep_exposed.count() == Approx(b.ep_exposed.count()).margin(1e-12));
     CHECK(a.optimizer.count() == Approx(b.optimizer.count()));
   });
+}
+
+TEST_CASE("unfolded, an update waits for states from the host's memory as long as folded") {
+  const Fabric fabric = star_fabric(64, Bandwidth(50e9), Seconds(1e-6));
+  int waited = 0;
+  for_random_inputs(100, 64, [&](StepInputs in) {
+    in.host_bandwidth = Bandwidth(1e9);
+    in.options.optimizer_state_offload = OptimizerStateOffload{1, 1};
+    if (!check_step(in, in.layout.world(), {}).empty()) return;
+    const StepWithUnfolded step = unfolded(in, fabric, in_step(in), Sharing::none);
+    const Seconds folded = *step.result.simulate;
+    // As in the case above.
+    if (gathers_messages(in) && in.layout.pp > 1)
+      CHECK(step.unfolded->step <= folded);
+    else
+      CHECK(to_picoseconds(step.unfolded->step) == to_picoseconds(folded));
+    CHECK(step.unfolded->breakdown.optimizer.count() == Approx(step.result.breakdown.optimizer.count()));
+    in.options.optimizer_state_offload.reset();
+    const StepWithUnfolded on_gpu = unfolded(in, fabric, in_step(in), Sharing::none);
+    if (step.unfolded->breakdown.optimizer > on_gpu.unfolded->breakdown.optimizer) ++waited;
+  });
+  CHECK(waited > (sanitized ? 0 : 5));
 }
 
 TEST_CASE("collectives of DP slow each rank's kernels as they do the folded stage's, to the picosecond") {
@@ -299,6 +323,24 @@ TEST_CASE("what cannot be unfolded is refused with its place") {
   CHECK_THAT(to_text(step.errors()), Contains("a batch that is served cannot be unfolded"));
   CHECK_THAT(to_text(step.errors()), Contains("library nccl has times of collectives, not their messages"));
   CHECK(step.errors().size() == 2);
+}
+
+TEST_CASE("exchanges of experts under other computing are refused, of those that are split alone, too") {
+  const Fabric fabric = cluster(1);
+  for (const auto& [ep, tp, etp, refused] : {std::tuple{2, 1, 0, true},
+                                             {1, 2, 0, true},
+                                             {1, 2, 2, true},
+                                             {2, 2, 1, true},
+                                             {1, 2, 1, false},
+                                             {1, 1, 0, false}}) {
+    CAPTURE(ep, tp, etp);
+    StepInputs in = spread(small_experts(), ep, tp, 4, etp);
+    in.options.overlap_ep = true;
+    REQUIRE(check_step(in, in.layout.world(), {}).empty());
+    const Result<StepWithUnfolded> step = forecast_unfolded_step(in, fabric, {}, rings());
+    CHECK(step.ok() == !refused);
+    if (refused) CHECK_THAT(to_text(step.errors()), Contains("an exchange of experts under another micro-batch's"));
+  }
 }
 
 TEST_CASE("a watch that ends the run of every rank leaves the folded step") {

@@ -369,6 +369,7 @@ struct Serving {
   std::optional<RequestLoad> load = {};  ///< of continuous batching; nothing: requests that have long been coming
   double state_bytes = 4;                ///< of an element of the kept states of linear attention
   std::optional<Speculation> speculation = {};  ///< nothing: a pass brings each sequence a token
+  Seconds first_token_overhead{};               ///< what the host takes of a request's first token beyond the GPUs
   /// One for every stage, where the batch can be cut so and nobody said otherwise.
   void cut(const ParallelLayout& layout) {
     if (cut_by_stages) micro_batches = batch % layout.pp == 0 && !is_continuous() ? layout.pp : 1;

@@ -69,6 +69,8 @@ inline constexpr std::array memory_parts{MemoryPart{"parameters", &MemoryUse::pa
 /// The part with which the sum passes the capacity: what is there before the step comes first, NCCL's and CUDA's, then
 /// the others as tables have them. Of a rank that does not fit.
 const MemoryPart& breaking_part(const MemoryUse&);
+/// The first of the largest.
+const MemoryPart& largest_part(const MemoryUse&);
 
 /// Groups that a rank makes communicators of as Megatron does, by where their ranks are.
 struct Communicators {

@@ -27,15 +27,17 @@ namespace collcast {
 
 struct Serving;
 
-/// What passes take: one with prompts whatever is in it, besides each token of a prompt, and a token of all.
+/// What passes take: one with prompts whatever is in it, besides each token of a prompt, and a token of all; and what
+/// the host takes of each request's first token, beside all passes.
 struct PassTimes {
   Seconds prompt_pass{}, prompt_token{}, token_pass{};
+  Seconds first_token = {};
 };
 
-/// A stretch of a run: prompt tokens that passed in it, passes that had a token of every running request in them, and
-/// passes that had prompts in them.
+/// A stretch of a run: passes that had prompts in them, prompt tokens that passed, and passes that had a token of every
+/// running request in them.
 struct PassCount {
-  std::int64_t prompt_tokens = 0, token_passes = 0, prompt_passes = 0;
+  std::int64_t prompt_passes = 0, prompt_tokens = 0, token_passes = 0;
   Seconds at(const PassTimes& t) const {
     return static_cast<double>(prompt_passes) * t.prompt_pass + static_cast<double>(prompt_tokens) * t.prompt_token +
            static_cast<double>(token_passes) * t.token_pass;
@@ -52,6 +54,7 @@ struct LoadRun {
   std::vector<Request> requests;
   PassCount all;                   ///< from the first request's sending until the last token
   std::int64_t output_tokens = 0;  ///< of all requests
+  double requests_of_client = 1;   ///< one after the other, mean
 };
 /// `serving` is continuous with a load and has passed check_step.
 LoadRun run_load(const Serving& serving);
