@@ -332,7 +332,8 @@ std::optional<Found> search_across(const System& system, const std::vector<int>&
   if (has_nvls(system, gpus)) {
     const int heads = std::min(most_heads, static_cast<int>(gpus.size()));
     const double within = nvls_speed(system, list, heads);
-    const double of_nics = out.nic_rate * static_cast<double>(near.gpus.size()) / heads;
+    // A head has one NIC, however many are beside its GPU; where there are fewer, heads share them.
+    const double of_nics = out.nic_rate * std::min(static_cast<double>(near.gpus.size()), 1.0 * heads) / heads;
     const double between = largest(list, std::min(of_nics, 2 * within));
     if (within > 0 && between > 0) {
       out.nvls = nvls_graph(gpus, within, between, near.type);

@@ -230,3 +230,19 @@ TEST_CASE("links that are there and too slow for the search are no missing links
   REQUIRE_FALSE(none.ok());
   CHECK(none.errors().front().message.find("are slower than what NCCL's search tries") != std::string::npos);
 }
+
+TEST_CASE("a head of NVLS has one NIC, however many are beside its GPU") {
+  const auto between = [](int nics, Bandwidth rate) {
+    TopologySpec spec = test::shipped("dgx-h100");
+    for (DeviceGroup& group : spec.devices)
+      if (group.kind == DeviceKind::nic) group.count = nics;
+    for (LinkGroup& link : spec.links)
+      if (link.from == "nic") link.wiring = Wiring::spread;
+    std::get<LeafSpineNetwork>(spec.network).bandwidth = rate;
+    const Result<Fabric> fabric = Fabric::build(spec, 2);
+    REQUIRE(fabric.ok());
+    return nccl::connect(*fabric, Group::strided(Rank(0), 1, 16))->nvls->between;
+  };
+  CHECK(between(16, Bandwidth(25e9)) == between(8, Bandwidth(25e9)));
+  CHECK(between(16, Bandwidth(25e9)) < between(8, Bandwidth(50e9)));
+}
