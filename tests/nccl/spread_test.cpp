@@ -61,7 +61,8 @@ Spread spread_of(std::initializer_list<const char*> machines) {
   for (const char* machine : machines)
     for (const int nodes : {1, 2, 3, 4, 6, 8}) {
       const Fabric fabric = test::built(machine, nodes);
-      const Communicator c = test::communicator(machine, nodes);
+      const Communicator c =
+          test::communicator(machine, nodes, 0, test::environment({{"NCCL_PROTO", "LL,LL128,Simple"}}));
       for (const CollectiveKind kind : {CollectiveKind::all_reduce, CollectiveKind::all_gather})
         for (const std::int64_t kib : {0, 1, 16, 64, 256, 512, 1024, 2048, 4096, 16384, 65536}) {
           const Bytes size(kib == 0 ? 8 : kib << 10);
