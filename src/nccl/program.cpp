@@ -71,10 +71,11 @@ Result<Program> ring_program(const Question& q) {
   // A proxy looks through a chunk's lines of LL when all are there, as the closed form's walk has it: where every hop
   // crosses a NIC, nothing hides that the threads' time comes before the proxy's.
   if (q.c.most_on_a_node == 1) rates.beyond += std::min(longest / rates.drive, through_network(l, longest));
-  // What Simple's hop has in proportion to a chunk is its way through NICs, too, beyond the slice that a walk waits for.
+  // What Simple's hop has in proportion to a chunk is its way through NICs, too, beyond the slice that a walk waits
+  // for.
   if (q.c.nodes > 1 && !nodes_alike(q.c) && slices > 1)
-    rates.beyond -= std::min((1 - 1.0 / slices) * channels_of_a_nic(q.c, q.plan) * longest / rates.nic,
-                             hop_of_chunk(l, longest));
+    rates.beyond -=
+        std::min((1 - 1.0 / slices) * channels_of_a_nic(q.c, q.plan) * longest / rates.nic, hop_of_chunk(l, longest));
   const double gaps = message_gaps(q.c, q.plan, hops.all, longest);
   if (gaps > 0) {
     // Messages wait for each other's posts; the way of one is no longer for it.
