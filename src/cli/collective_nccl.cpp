@@ -33,8 +33,14 @@ CollectiveRow row_of(const CollectiveQuestion& q, const nccl::Communicator& c, s
   return row;
 }
 
-/// Without --method, simulations of more messages are left out: half a second each. As many as trees are cut into.
-constexpr std::int64_t most_nccl_messages_unasked = 500'000;
+/// Without --method, simulations of more messages are left out: half a second each.
+constexpr std::int64_t most_nccl_messages_unasked = nccl::most_messages_of_trees;
+
+/// With what the machine sets; which goes with what was asked, as the collective was priced.
+nccl::Environment as_run(const CollectiveQuestion& q) {
+  const auto all = nccl::of_job(q.environment, q.fabric.spec(), q.fabric.nodes());
+  return all ? *all : q.environment;
+}
 
 /// What has no simulation, and why.
 struct Unsimulated {
@@ -196,7 +202,7 @@ Result<CollectiveReport> price_nccl(const CollectiveQuestion& q, const Session& 
   report.kind = q.kind;
   report.groups = q.groups;
   report.inputs = {q.sizes,          q.root,     q.policy,   q.all_algorithms,
-                   q.engine.sharing, q.estimate, q.simulate, text_of(q.environment)};
+                   q.engine.sharing, q.estimate, q.simulate, text_of(as_run(q))};
   if (q.nccl_algorithm) report.inputs.policy.algorithm = to_string(*q.nccl_algorithm);
   nccl::Communicators communicators;
   Progress progress(session, q.sizes.size() * q.groups.size());
@@ -243,6 +249,8 @@ Result<CollectiveReport> price_nccl(const CollectiveQuestion& q, const Session& 
       report.notes.push_back(fmt::format("line {} of {} decides at {}", line, tuner->name, fmt::join(sizes, ", ")));
     if (by_rule.empty()) report.notes.push_back(fmt::format("no rule of {} matches and can be run", tuner->name));
   }
+  if (const std::string run = text_of(as_run(q)); run != text_of(q.environment))
+    report.notes.push_back(fmt::format("the machine's file sets variables for jobs of several nodes: {}", run));
   if (const auto names = unused(q.environment, q.fabric.spec()); !names.empty())
     report.notes.push_back(fmt::format("no effect on this forecast: {}", fmt::join(names, ", ")));
   if (q.estimate)

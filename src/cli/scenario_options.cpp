@@ -137,6 +137,10 @@ void check_library_options(const ScenarioArgs& args, Scenario& scenario, Diagnos
   if (policy.library == Library::ideal) return;
   Result<nccl::Environment> environment = nccl::read_environment(settings);
   append(errors, environment.errors());
+  if (environment) {
+    environment = nccl::of_job(std::move(environment).value(), scenario.topology, nodes_needed(scenario));
+    append(errors, environment.errors());
+  }
   if (environment) policy.environment = std::move(environment).value();
   const bool from_file = args.algorithm.empty() && args.chunks.empty() && args.channels.empty();
   if (from_file && policy.names_algorithm())

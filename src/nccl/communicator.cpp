@@ -391,7 +391,7 @@ Result<Communicator> connect(const Fabric& fabric, const Group& group, const Env
   if (!capability)
     return cannot(fmt::format("the compute capability of '{}' ({}) is not known", spec.gpu.model, spec.name),
                   "expected a gpu.model that begins with the name of a chip, such as H100 or RTX-4090");
-  const Result<Environment> with = fabric.nodes() > 1 ? with_defaults(asked, spec.plugin.environment) : asked;
+  const Result<Environment> with = of_job(asked, spec, fabric.nodes());
   if (!with) return with.errors();
   const Environment& environment = *with;
   const System system = system_of(spec, *capability, environment);

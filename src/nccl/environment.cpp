@@ -484,11 +484,13 @@ bool is_given(const Environment& environment, std::string_view name) {
                      [&](const Setting& one) { return one.name == name; });
 }
 
-/// What variables say against each other.
+/// What variables say against each other, at the last one that was given and not set by a machine.
 void check_together(const Environment& environment, Diagnostics& errors) {
+  const auto asked = std::find_if(environment.given.rbegin(), environment.given.rend(),
+                                  [](const Setting& one) { return !one.where.file.empty(); });
   const auto contradiction = [&](std::optional<int> least, std::optional<int> most, const char* expected) {
     if (least && most && *least > *most)
-      errors.push_back({environment.given.back().where,
+      errors.push_back({asked == environment.given.rend() ? Location{} : asked->where,
                         fmt::format("at least {} channels but at most {}", *least, *most), expected});
   };
   contradiction(environment.min_channels, environment.max_channels,
@@ -501,18 +503,26 @@ void check_together(const Environment& environment, Diagnostics& errors) {
 Result<Environment> with_defaults(Environment environment,
                                   std::span<const std::pair<std::string, std::string>> defaults) {
   Diagnostics errors;
+  std::vector<std::string> set;
   for (const auto& [name, value] : defaults) {
     const auto says_it = [&, &named = name](const std::pair<std::string_view, std::string_view>& pair) {
       return pair.second == named && is_given(environment, pair.first);
     };
     if (is_given(environment, name) || std::any_of(renamed.begin(), renamed.end(), says_it)) continue;
     const Setting one{name, value, {}};
+    set.push_back(name + "=" + value);
     environment.given.push_back(one);
     read_one(one, environment, errors);
   }
   check_together(environment, errors);
+  for (Diagnostic& one : errors) one.hint += fmt::format("; the machine sets {}", fmt::join(set, " "));
   if (!errors.empty()) return errors;
   return environment;
+}
+
+Result<Environment> of_job(Environment environment, const TopologySpec& spec, int nodes) {
+  if (nodes < 2) return environment;
+  return with_defaults(std::move(environment), spec.plugin.environment);
 }
 
 Result<Environment> read_environment(std::span<const Setting> settings) {

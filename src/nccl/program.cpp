@@ -150,7 +150,7 @@ Pieces pieces_of(const Question& q, const Limits& l, const Chunks& cut) {
   Pieces out{tree_pieces(q.c, q.plan, cut)};
   const double hops = 2.0 * (q.c.most_on_a_node - 1);
   if (q.plan.protocol == Protocol::simple || q.c.nodes == 1 || hops == 0) return out;
-  constexpr double most = 16, most_messages = 500'000, seen = 0.02, much = 0.05;
+  constexpr double most = 16, most_messages = most_messages_of_trees, seen = 0.02, much = 0.05;
   // A piece waits for the GPU's threads, whose time its hop has, and for other channels' up and down the same links.
   const double threads = cut.chunk / tree_drive(q.c, l, q.plan);
   const double shared = std::max(threads, 2 * q.plan.channels * cut.chunk / l.gpu);

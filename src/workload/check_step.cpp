@@ -466,7 +466,7 @@ class Check {
   /// The most replicas up to so many that all goes with that goes with dp now.
   Hint fewer_replicas(int most) const {
     const ParallelLayout& l = in_.layout;
-    const auto passes = [&](int dp) { return in_.batch.global_batch / (in_.batch.micro_batch * dp); };
+    const auto passes = [&](int dp) { return in_.batch.global_batch / (std::int64_t{in_.batch.micro_batch} * dp); };
     const bool batch = !in_.serving && origins_.good("batch.global_batch") && origins_.good("batch.micro_batch");
     const std::function<bool(int)> conditions[] = {
         [&](int dp) { return l.dp_shard == 0 || dp % l.dp_shard == 0; },
@@ -474,7 +474,7 @@ class Check {
         [&](int dp) { return !batch || l.schedule != PipelineSchedule::interleaved || passes(dp) % l.pp == 0; },
         [&](int dp) { return !batch || passes(dp) % l.twins() == 0; },
         [&](int dp) { return !batch || !is_own(l.schedule) || passes(dp) == l.own->micro_batches; },
-        [&](int dp) { return l.tp * l.cp * dp / l.expert_tp() % l.ep == 0; },
+        [&](int dp) { return std::int64_t{l.tp} * l.cp * dp / l.expert_tp() % l.ep == 0; },
     };
     int dp = most;
     while (dp > 0 && !std::ranges::all_of(conditions, [&](const auto& goes) { return !goes(l.dp) || goes(dp); })) --dp;

@@ -189,6 +189,8 @@ TEST_CASE("what a machine sets holds where nobody else does, in jobs of several 
   const Result<nccl::Environment> both = nccl::with_defaults(test::environment({{"NCCL_MIN_NCHANNELS", "16"}}), sets);
   REQUIRE_FALSE(both.ok());
   CHECK(both.errors().front().message == "at least 16 channels but at most 8");
+  CHECK(both.errors().front().where.file == "command line");
+  CHECK_THAT(both.errors().front().hint, Catch::EndsWith("; the machine sets NCCL_PROTO=Simple NCCL_MAX_NCHANNELS=8"));
   // AWS's plugin on p4d: NCCL takes Simple for every size, of groups inside a node too, unless the job is on one.
   const auto taken = [](int nodes, int ranks, const Variables& given) {
     const Fabric fabric = test::built("aws-p4d", nodes);

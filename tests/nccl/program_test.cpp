@@ -464,7 +464,7 @@ TEST_CASE(
     const auto program =
         nccl::program(fabric, Group::strided(Rank(0), 1, c.ranks), c, CollectiveKind::all_reduce, size, plan);
     REQUIRE(program.ok());
-    CHECK(traffic(program->pattern).messages <= 500'000);
+    CHECK(traffic(program->pattern).messages <= nccl::most_messages_of_trees);
     INFO(job.machine << " x" << job.nodes << ", " << job.mib << " MiB");
     CHECK(program->coarse == (job.mib == 256));
     if (program->coarse) continue;

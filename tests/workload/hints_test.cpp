@@ -91,3 +91,13 @@ TEST_CASE("so many replicas as GPUs have room for are those that samples, shardi
     CHECK(only_hint(in, 20) == "use dp 3, or more nodes");
   }
 }
+
+TEST_CASE("products of degrees that 32 bits do not hold are counted all the same") {
+  StepInputs in = sound();
+  in.layout.dp = 65536;
+  in.batch.micro_batch = 65536;  // together 2^32
+  in.batch.global_batch = 1'000'000;
+  const Diagnostics found = check_step(in, 64, {});
+  CHECK(found.size() >= 2);
+  CHECK(to_text(found).find("use ") != std::string::npos);
+}

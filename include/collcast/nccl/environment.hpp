@@ -110,6 +110,8 @@ Environment with_files(Environment, const Files&);
 
 /// With what a machine sets (NetworkPlugin::environment) of the variables that were not given, or what is wrong then.
 Result<Environment> with_defaults(Environment, std::span<const std::pair<std::string, std::string>>);
+/// As jobs on so many of the machine's nodes have it: it sets variables of those on several.
+Result<Environment> of_job(Environment, const TopologySpec&, int nodes);
 
 /// The variables, or everything that is wrong with them.
 Result<Environment> read_environment(std::span<const Setting>);

@@ -9,11 +9,15 @@
 // which links each channel uses, and who shares them. docs/nccl.md says what is left out.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 
 #include "collcast/nccl/tuning.hpp"
 
 namespace collcast::nccl {
+
+/// Into so many messages at most a tree's chunks are cut, half a second's simulation.
+inline constexpr std::int64_t most_messages_of_trees = 500'000;
 
 struct Program {
   Fabric machine;               ///< its ranks are the pattern's; with NVLS every node has further ones, of its switch
