@@ -148,7 +148,7 @@ class FamilySearch {
       known.emplace();
       if (step_.options.zero > 0)
         if (const auto wrong = misfits_before_memory(step_, fabric_.rank_count()); !wrong.empty())
-          known = wrong.front().said.message;
+          known = reason_of(wrong.front().said);
     }
     return *known;
   }

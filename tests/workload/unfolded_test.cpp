@@ -102,18 +102,23 @@ void for_random_inputs(int rounds, int ranks, Law law) {
   CHECK(tried > (sanitized ? 3 : rounds / 4));
 }
 
+/// On links of their own and in step a step takes as long unfolded as folded.
+void check_times(const StepInputs& in, const StepWithUnfolded& step) {
+  const Seconds folded = *step.result.simulate;
+  if (gathers_messages(in) && in.layout.pp > 1)
+    // The folded stage keeps the way of its next message until the receivers have put this one's shares together.
+    CHECK(step.unfolded->step <= folded);
+  else
+    CHECK(to_picoseconds(step.unfolded->step) == to_picoseconds(folded));
+}
+
 }  // namespace
 
 TEST_CASE("on links of their own, groups in step: unfolded is the folded step to the picosecond") {
   const Fabric fabric = star_fabric(64, Bandwidth(50e9), Seconds(1e-6));
   for_random_inputs(200, 64, [&](const StepInputs& in) {
     const StepWithUnfolded step = unfolded(in, fabric, in_step(in), Sharing::none);
-    const Seconds folded = *step.result.simulate;
-    if (gathers_messages(in) && in.layout.pp > 1)
-      // The folded stage keeps the way of its next message until the receivers have put this one's shares together.
-      CHECK(step.unfolded->step <= folded);
-    else
-      CHECK(to_picoseconds(step.unfolded->step) == to_picoseconds(folded));
+    check_times(in, step);
     const Breakdown &a = step.unfolded->breakdown, &b = step.result.breakdown;
     CHECK(a.total().count() == Approx(step.unfolded->step.count()));
     CHECK(a.compute.count() == Approx(b.compute.count()));
@@ -131,12 +136,7 @@ TEST_CASE("unfolded, an update waits for states from the host's memory as long a
     in.options.optimizer_state_offload = OptimizerStateOffload{1, 1};
     if (!check_step(in, in.layout.world(), {}).empty()) return;
     const StepWithUnfolded step = unfolded(in, fabric, in_step(in), Sharing::none);
-    const Seconds folded = *step.result.simulate;
-    // As in the case above.
-    if (gathers_messages(in) && in.layout.pp > 1)
-      CHECK(step.unfolded->step <= folded);
-    else
-      CHECK(to_picoseconds(step.unfolded->step) == to_picoseconds(folded));
+    check_times(in, step);
     CHECK(step.unfolded->breakdown.optimizer.count() == Approx(step.result.breakdown.optimizer.count()));
     in.options.optimizer_state_offload.reset();
     const StepWithUnfolded on_gpu = unfolded(in, fabric, in_step(in), Sharing::none);
