@@ -334,9 +334,9 @@ std::optional<Found> search_across(const System& system, const std::vector<int>&
     const double within = nvls_speed(system, list, heads);
     // A head has one NIC, however many are beside its GPU; where there are fewer, heads share them.
     const double of_nics = out.nic_rate * std::min(static_cast<double>(near.gpus.size()), 1.0 * heads) / heads;
-    const double between = largest(list, std::min(of_nics, 2 * within));
-    if (within > 0 && between > 0) {
-      out.nvls = nvls_graph(gpus, within, between, near.type);
+    const double outside = largest(list, std::min(of_nics, 2 * within));
+    if (within > 0 && outside > 0) {
+      out.nvls = nvls_graph(gpus, within, outside, near.type);
       out.nvls->nics = nics_of_heads(system, near, *out.nvls);
     }
   }

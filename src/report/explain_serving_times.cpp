@@ -27,8 +27,8 @@ void add_share(Section& out, const char* name, const std::vector<std::pair<const
     out.terms.push_back({name, {}, {}, 0, "", source});
     return;
   }
-  const auto over = [&](const std::string& parts, const std::string& all) {
-    return names.size() > 1 ? fmt::format("({}) / {}", parts, all) : fmt::format("{} / {}", parts, all);
+  const auto over = [&](const std::string& sum, const std::string& all) {
+    return names.size() > 1 ? fmt::format("({}) / {}", sum, all) : fmt::format("{} / {}", sum, all);
   };
   out.terms.push_back({name, over(joined(names), of), over(joined(times), precise(whole)), total / whole, "", source});
 }

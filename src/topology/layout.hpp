@@ -43,15 +43,14 @@ struct Fabric::Layout {
   LinkId drive(Rank from, Rank to, int lane) const {
     const auto per_node = static_cast<std::uint32_t>(node.endpoints.count);
     const std::uint32_t other = to.value() / per_node;
-    const auto ways = static_cast<std::uint32_t>(drives_of_lane - 1);
-    const int of_lane = ways == 0 || from.value() / per_node == other ? 0 : 1 + static_cast<int>(other % ways);
+    const auto away = static_cast<std::uint32_t>(drives_of_lane - 1);
+    const int of_lane = away == 0 || from.value() / per_node == other ? 0 : 1 + static_cast<int>(other % away);
     const std::int64_t number = lane % (drives / drives_of_lane) * drives_of_lane + of_lane;
     return LinkId(static_cast<std::uint32_t>(first_drive() + std::int64_t{from.value()} * drives + number));
   }
-  bool leaves_by(int node, int port) const {
-    return relays == nullptr ||
-           (*relays)[static_cast<std::size_t>(node) * static_cast<std::size_t>(this->node.ports.count) +
-                     static_cast<std::size_t>(port)];
+  bool leaves_by(int which, int port) const {
+    return relays == nullptr || (*relays)[static_cast<std::size_t>(which) * static_cast<std::size_t>(node.ports.count) +
+                                          static_cast<std::size_t>(port)];
   }
   int whole_nodes() const { return part ? part->of_nodes : nodes; }
   int in_whole(int in_part) const { return part ? part->nodes[static_cast<std::size_t>(in_part)] : in_part; }

@@ -379,7 +379,7 @@ double flops_again(const StepInputs& in, LayerShape shape) {
       return sum + feed_forward_flops(m, shape) + beside({AdapterModule::linear_fc1, AdapterModule::linear_fc2});
     return sum + again(RecomputeModule::shared_experts) *
                      (each * h * m.experts.shared_ffn +
-                      adapters([](const Adapted& a) { return a.of == Adapted::Of::shared_experts; }));
+                      adapters([](const Adapted& one) { return one.of == Adapted::Of::shared_experts; }));
   }
   if (again(RecomputeModule::mlp) > 0)
     return sum + feed_forward_flops(m, shape) + beside({AdapterModule::linear_fc1, AdapterModule::linear_fc2});

@@ -80,7 +80,7 @@ struct UnitWork {
   /// A frozen embedding has none.
   bool has_backward() const { return !in_detail().backward.empty() || !in_detail().weights.empty(); }
   /// ZeRO-3: what a pass gathers first; for a backward that there is not, nothing.
-  Seconds gather_before(bool backward) const { return backward && !has_backward() ? Seconds{} : gather; }
+  Seconds gather_before(bool of_backward) const { return of_backward && !has_backward() ? Seconds{} : gather; }
   const std::vector<Stretch>& backward_of(bool whole) const {
     return whole && !whole_backward.empty() ? whole_backward : backward;
   }

@@ -76,8 +76,8 @@ double dispatched_share(const StepInputs& in, const Fabric& fabric, const Group&
   double busiest = 0, busiest_of_all = 0;  // of a rank's part of its node's network, in or out, in tokens of a rank
   for (const auto& [at, place] : places) {
     const int others = ranks - place.ranks;
-    const double out = reached - place.chance, in = others * place.chance / place.ranks;
-    busiest = std::max({busiest, out, in});
+    const double sent = reached - place.chance, received = others * place.chance / place.ranks;
+    busiest = std::max({busiest, sent, received});
     busiest_of_all = std::max(busiest_of_all, static_cast<double>(e.top_k) * others / ranks);
   }
   return busiest / busiest_of_all;
