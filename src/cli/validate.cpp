@@ -44,8 +44,7 @@ struct ValidateArgs {
 Diagnostics nothing_scored(const ValidateReport& report) {
   Diagnostics out;
   for (const UnscoredTable& table : report.unscored)
-    out.push_back({table.where.file.empty() ? command_line : table.where,
-                   fmt::format("table '{}' cannot be scored: {}", table.id, table.why), table.hint});
+    out.push_back({table.where, fmt::format("table '{}' cannot be scored: {}", table.id, table.why), table.hint});
   return out;
 }
 
@@ -165,7 +164,8 @@ void add_unread(const Diagnostics& unread, ValidateReport& report) {
   for (const Diagnostic& reason : unread)
     report.unscored.push_back(
         {std::filesystem::path(reason.where.file).filename().string(),
-         reason.message + (reason.where.line > 0 ? fmt::format(" (line {})", reason.where.line) : ""), reason.hint});
+         reason.message + (reason.where.line > 0 ? fmt::format(" (line {})", reason.where.line) : ""), reason.hint,
+         reason.where});
 }
 
 /// What has no meaning beside --leave-one-out, which fits and predicts by itself.

@@ -288,9 +288,10 @@ TEST_CASE("a log that does not say its ranks or collective asks for them, and ta
   folder.write("my.log", "1024 256 float sum -1 13.00 0.08 0.14 0 13.50 0.08 0.13 0\n# Out of bounds values : 0\n");
   const auto asks = validate(folder, "--measured my.log --topology dgx-h100");
   CHECK(asks.exit == 2);
-  CHECK(asks.err.find("it does not say which collective it is") != std::string::npos);
+  CHECK(asks.err.starts_with("my.log:1:1: error: table 'my' cannot be scored: it does not say which collective it is"));
   const auto ranks = validate(folder, "--measured my.log --topology dgx-h100 --collective all_reduce");
   CHECK(ranks.exit == 2);
+  CHECK(ranks.err.starts_with("my.log:1:1: error: "));
   CHECK(ranks.err.find("give --ranks and --nodes") != std::string::npos);
   CHECK(validate(folder, "--measured my.log --topology dgx-h100 --collective all_reduce --ranks 8").exit == 0);
 }

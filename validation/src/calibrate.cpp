@@ -333,8 +333,8 @@ Result<CalibrateResult> calibrate(const std::vector<MeasuredTable>& tables, Mach
     if (place)
       placed.push_back(std::move(place).value());
     else
-      out.report.unused.push_back(
-          {table.facts.id, place.errors().front().message, place.errors().front().hint, place.errors().front().where});
+      out.report.unused.push_back({table.facts.id, place.errors().front().message, place.errors().front().hint,
+                                   place_of(place.errors().front(), table)});
   }
   if (placed.empty()) {
     Diagnostics errors;

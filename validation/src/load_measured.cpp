@@ -316,6 +316,10 @@ std::vector<std::string> files_of_measured(const std::string& path) {
   return out;
 }
 
+Location place_of(const Diagnostic& diagnostic, const MeasuredTable& table) {
+  return diagnostic.where.file.empty() ? Location{table.file, 1, 1} : diagnostic.where;
+}
+
 std::vector<std::uint32_t> by_size(const MeasuredTable& table) {
   std::vector<std::uint32_t> out(table.points.size());
   std::iota(out.begin(), out.end(), std::uint32_t{0});

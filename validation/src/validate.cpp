@@ -176,7 +176,7 @@ ValidateReport validate(const std::vector<MeasuredTable>& tables, Machines& mach
     }
     const Diagnostics* why = !places[i] ? &places[i].errors() : !*scored[i] ? &scored[i]->errors() : nullptr;
     if (why != nullptr) {
-      out.unscored.push_back({id, why->front().message, why->front().hint, why->front().where});
+      out.unscored.push_back({id, why->front().message, why->front().hint, place_of(why->front(), tables[i])});
       continue;
     }
     remarks.add(id, places[i]->remark);

@@ -84,7 +84,7 @@ struct ScoredTable {
 
 struct UnscoredTable {
   std::string id, why, hint;
-  Location where = {};  ///< of what a sidecar says; nowhere: not of one
+  Location where = {};  ///< of what the table says or lacks
 };
 
 /// "all_reduce.large=8%": a limit on the median error of sound tables, those that no source calls broken.

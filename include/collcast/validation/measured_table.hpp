@@ -43,6 +43,9 @@ struct MeasuredTable {
 /// Which of the points comes when, from small sizes to large, as they came within a size.
 std::vector<std::uint32_t> by_size(const MeasuredTable&);
 
+/// Where what a table says or lacks stands: as the diagnostic has it, else the beginning of the table's file.
+Location place_of(const Diagnostic&, const MeasuredTable&);
+
 struct Readings {
   std::vector<MeasuredTable> tables;
   Diagnostics warnings;  ///< what was left out, and where
