@@ -162,129 +162,149 @@ Json speculation_json(const Serving& s) {
           {"tokens_per_pass", s.tokens_per_pass()}};
 }
 
+Json model_json(const TransformerConfig& m) {
+  Json out = {{"name", m.name},
+              {"layers", m.layers},
+              {"hidden", m.hidden},
+              {"heads", m.heads},
+              {"kv_heads", m.kv_heads},
+              {"head_dim", m.head_dim},
+              {"ffn", m.ffn},
+              {"vocab", m.vocab},
+              {"gated_mlp", m.gated_mlp},
+              {"tied_embeddings", m.tied_embeddings},
+              {"biases", m.biases},
+              {"causal", m.causal},
+              {"learned_positions", m.learned_positions},
+              {"dropout", m.dropout},
+              {"parameters", parameter_count(m)}};
+  if (const Experts& e = m.experts; e.count > 0) {
+    out["active_parameters"] = active_parameter_count(m);
+    out["experts"] = {{"count", e.count},
+                      {"top_k", e.top_k},
+                      {"ffn", e.ffn},
+                      {"shared_ffn", e.shared_ffn},
+                      {"shared_gate", e.shared_gate},
+                      {"dense_layers", e.dense_layers},
+                      {"every", e.every},
+                      {"groups", e.groups},
+                      {"group_top_k", e.group_top_k},
+                      {"layers", expert_layers(m)}};
+    if (e.latent > 0) out["experts"]["latent"] = e.latent;
+    if (m.experts_have_biases()) out["experts"]["biases"] = true;
+    if (e.clamp) out["experts"]["clamp"] = true;
+  }
+  if (const LatentAttention& a = m.latent; a.kv_rank > 0)
+    out["mla"] = {{"q_rank", a.q_rank}, {"kv_rank", a.kv_rank}, {"nope", a.nope}, {"rope", a.rope}, {"value", a.value}};
+  if (const SlidingWindow& w = m.window; w.tokens > 0)
+    out["window"] = {{"tokens", w.tokens},
+                     {"full_every", w.full_every},
+                     {"full_first", w.full_first},
+                     {"full_at", w.full_at},
+                     {"layers", windowed_layers(m)}};
+  if (const LinearAttention& l = m.linear; l.key_heads > 0)
+    out["linear_attention"] = {{"key_heads", l.key_heads}, {"value_heads", l.value_heads},
+                               {"key_dim", l.key_dim},     {"value_dim", l.value_dim},
+                               {"conv", l.conv},           {"full_every", l.full_every},
+                               {"full_at", l.full_at},     {"layers", linear_layers(m)},
+                               {"rule", to_string(l.rule)}};
+  if (!m.pattern.empty()) out["hybrid_layer_pattern"] = m.pattern;
+  if (m.mtp_layers > 0) out["mtp_num_layers"] = m.mtp_layers;
+  if (m.attention_gate) out["attention_gate"] = true;
+  if (const SparseAttention& a = m.sparse; a.top_k > 0)
+    out["sparse_attention"] = {{"heads", a.heads}, {"dim", a.dim}, {"top_k", a.top_k}};
+  if (const ParallelMlp& p = m.parallel_mlp; p.norms > 0)
+    out["parallel_mlp"] = {{"norms", p.norms}, {"one_reduce", p.one_reduce}};
+  return out;
+}
+
+Json layout_json(const StepInputs& in) {
+  Json out = {{"tp", in.layout.tp},
+              {"pp", in.layout.pp},
+              {"dp", in.layout.dp},
+              {"cp", in.layout.cp},
+              {"ep", in.layout.ep},
+              {"vpp", in.layout.vpp},
+              {"sequence_parallel", in.layout.sequence_parallel},
+              {"uneven_stages", in.layout.uneven_stages},
+              {"order", to_string(in.layout.order)},
+              {"schedule", to_string(in.layout.schedule)}};
+  if (is_own(in.layout.schedule)) {
+    out["schedule_name"] = in.layout.own->name;
+    out["schedule_digest"] = fmt::format("{:016x}", digest(*in.layout.own));
+  }
+  if (in.layout.dp_shard > 0) out["dp_shard"] = in.layout.dp_shard;
+  if (in.model.experts.count > 0) out["etp"] = in.layout.expert_tp();
+  if (in.layout.cp > 1) out["cp_exchange"] = to_string(in.layout.cp_exchange);
+  return out;
+}
+
+Json serving_json(const StepInputs& in, const Serving& s) {
+  Json out = {{"batch", s.batch},
+              {"prompt_tokens", s.prompt_tokens},
+              {"output_tokens", s.output_tokens},
+              {"microbatches", s.micro_batches},
+              {"precision", in.options.precision},
+              {"kv_element_bytes", s.kv_bytes},
+              {"batching", to_string(s.batching)}};
+  if (linear_layers(in.model) > 0) out["state_element_bytes"] = s.state_bytes;
+  if (in.model.window.tokens > 0) out["kv_window"] = s.kv_window;
+  if (s.first_token_overhead > Seconds{}) out["first_token_overhead_s"] = s.first_token_overhead.count();
+  if (s.load) out["load"] = load_json(s);
+  if (s.speculation) out["speculative"] = speculation_json(s);
+  if (in.model.experts.count > 0) out["expert_imbalance"] = in.options.expert_imbalance;
+  return out;
+}
+
+Json collectives_json(const StepInputs& in, const CollectivePolicy& collectives, Sharing sharing) {
+  Json out = {{"algorithm", collectives.algorithm},
+              {"chunks", count_json(collectives.chunks)},
+              {"channels", count_json(collectives.channels)},
+              {"sharing", sharing == Sharing::fifo ? "fifo" : "max_min"},
+              {"base_latency_s", collectives.base_latency.count()}};
+  for (const Dimension d : in.priorities) out["priorities"].push_back(to_string(d));
+  for (const auto& [dimension, weight] : in.weights) out["weights"][std::string(to_string(dimension))] = weight;
+  if (collectives.library == Library::nccl) out["environment"] = text_of(collectives.environment);
+  return out;
+}
+
+Json kernels_json(const StepInputs& in) {
+  const std::string core = core_precision(in.options);
+  Json out;
+  out["name"] = in.kernels.name;
+  if (in.gpu.kernel_scale != 1) out["scale"] = in.gpu.kernel_scale;
+  if (in.gpu.power_limit != 1) out["power_limit"] = in.gpu.power_limit;
+  out["gemm"] = efficiency_json(in.kernels.gemm, linear_precision(in.options));
+  out["measured_gemm"] = Json();
+  if (const auto found = in.kernels.measured_gemm.find(linear_precision(in.options));
+      found != in.kernels.measured_gemm.end())
+    out["measured_gemm"] = {{"table", found->second.name()}, {"products", found->second.products()}};
+  const std::string linear = linear_precision(in.options);
+  if (in.model.experts.count > 0 && in.kernels.grouped_gemm.contains(linear))
+    out["grouped_gemm"] = efficiency_json(in.kernels.grouped_gemm, linear);
+  if (in.model.experts.count > 0 && in.kernels.grouped_gemm_gradient.contains(linear))
+    out["grouped_gemm_gradient"] = efficiency_json(in.kernels.grouped_gemm_gradient, linear);
+  out["core_precision"] = core;
+  out["core_gemm"] = efficiency_json(in.kernels.gemm, core);
+  out["attention"] = efficiency_json(in.kernels.attention, core);
+  if (const Json gradient = efficiency_json(in.kernels.attention_gradient, core); !gradient.is_null())
+    out["attention_gradient"] = gradient;
+  out["memory_bound"] = efficiency_json(in.kernels.memory_bound);
+  return out;
+}
+
 }  // namespace
 
 Json inputs_json(const StepInputs& in, const CollectivePolicy& collectives, Sharing sharing) {
   Json out;
-  out["model"] = {{"name", in.model.name},
-                  {"layers", in.model.layers},
-                  {"hidden", in.model.hidden},
-                  {"heads", in.model.heads},
-                  {"kv_heads", in.model.kv_heads},
-                  {"head_dim", in.model.head_dim},
-                  {"ffn", in.model.ffn},
-                  {"vocab", in.model.vocab},
-                  {"gated_mlp", in.model.gated_mlp},
-                  {"tied_embeddings", in.model.tied_embeddings},
-                  {"biases", in.model.biases},
-                  {"causal", in.model.causal},
-                  {"learned_positions", in.model.learned_positions},
-                  {"dropout", in.model.dropout},
-                  {"parameters", parameter_count(in.model)}};
-  if (const Experts& e = in.model.experts; e.count > 0) {
-    out["model"]["active_parameters"] = active_parameter_count(in.model);
-    out["model"]["experts"] = {{"count", e.count},
-                               {"top_k", e.top_k},
-                               {"ffn", e.ffn},
-                               {"shared_ffn", e.shared_ffn},
-                               {"shared_gate", e.shared_gate},
-                               {"dense_layers", e.dense_layers},
-                               {"every", e.every},
-                               {"groups", e.groups},
-                               {"group_top_k", e.group_top_k},
-                               {"layers", expert_layers(in.model)}};
-    if (e.latent > 0) out["model"]["experts"]["latent"] = e.latent;
-    if (in.model.experts_have_biases()) out["model"]["experts"]["biases"] = true;
-    if (e.clamp) out["model"]["experts"]["clamp"] = true;
-  }
-  if (const LatentAttention& a = in.model.latent; a.kv_rank > 0)
-    out["model"]["mla"] = {
-        {"q_rank", a.q_rank}, {"kv_rank", a.kv_rank}, {"nope", a.nope}, {"rope", a.rope}, {"value", a.value}};
-  if (const SlidingWindow& w = in.model.window; w.tokens > 0)
-    out["model"]["window"] = {{"tokens", w.tokens},
-                              {"full_every", w.full_every},
-                              {"full_first", w.full_first},
-                              {"full_at", w.full_at},
-                              {"layers", windowed_layers(in.model)}};
-  if (const LinearAttention& l = in.model.linear; l.key_heads > 0)
-    out["model"]["linear_attention"] = {{"key_heads", l.key_heads}, {"value_heads", l.value_heads},
-                                        {"key_dim", l.key_dim},     {"value_dim", l.value_dim},
-                                        {"conv", l.conv},           {"full_every", l.full_every},
-                                        {"full_at", l.full_at},     {"layers", linear_layers(in.model)},
-                                        {"rule", to_string(l.rule)}};
-  if (!in.model.pattern.empty()) out["model"]["hybrid_layer_pattern"] = in.model.pattern;
-  if (in.model.mtp_layers > 0) out["model"]["mtp_num_layers"] = in.model.mtp_layers;
-  if (in.model.attention_gate) out["model"]["attention_gate"] = true;
-  if (const SparseAttention& a = in.model.sparse; a.top_k > 0)
-    out["model"]["sparse_attention"] = {{"heads", a.heads}, {"dim", a.dim}, {"top_k", a.top_k}};
-  if (const ParallelMlp& p = in.model.parallel_mlp; p.norms > 0)
-    out["model"]["parallel_mlp"] = {{"norms", p.norms}, {"one_reduce", p.one_reduce}};
-  out["layout"] = {{"tp", in.layout.tp},
-                   {"pp", in.layout.pp},
-                   {"dp", in.layout.dp},
-                   {"cp", in.layout.cp},
-                   {"ep", in.layout.ep},
-                   {"vpp", in.layout.vpp},
-                   {"sequence_parallel", in.layout.sequence_parallel},
-                   {"uneven_stages", in.layout.uneven_stages},
-                   {"order", to_string(in.layout.order)},
-                   {"schedule", to_string(in.layout.schedule)}};
-  if (is_own(in.layout.schedule)) {
-    out["layout"]["schedule_name"] = in.layout.own->name;
-    out["layout"]["schedule_digest"] = fmt::format("{:016x}", digest(*in.layout.own));
-  }
-  if (in.layout.dp_shard > 0) out["layout"]["dp_shard"] = in.layout.dp_shard;
-  if (in.model.experts.count > 0) out["layout"]["etp"] = in.layout.expert_tp();
-  if (in.layout.cp > 1) out["layout"]["cp_exchange"] = to_string(in.layout.cp_exchange);
-  if (const auto& s = in.serving) {
-    out["inference"] = {{"batch", s->batch},
-                        {"prompt_tokens", s->prompt_tokens},
-                        {"output_tokens", s->output_tokens},
-                        {"microbatches", s->micro_batches},
-                        {"precision", in.options.precision},
-                        {"kv_element_bytes", s->kv_bytes},
-                        {"batching", to_string(s->batching)}};
-    if (linear_layers(in.model) > 0) out["inference"]["state_element_bytes"] = s->state_bytes;
-    if (in.model.window.tokens > 0) out["inference"]["kv_window"] = s->kv_window;
-    if (s->first_token_overhead > Seconds{})
-      out["inference"]["first_token_overhead_s"] = s->first_token_overhead.count();
-    if (s->load) out["inference"]["load"] = load_json(*s);
-    if (s->speculation) out["inference"]["speculative"] = speculation_json(*s);
-    if (in.model.experts.count > 0) out["inference"]["expert_imbalance"] = in.options.expert_imbalance;
-  } else {
+  out["model"] = model_json(in.model);
+  out["layout"] = layout_json(in);
+  if (in.serving)
+    out["inference"] = serving_json(in, *in.serving);
+  else
     add_training(out, in);
-  }
-  out["collectives"] = {{"algorithm", collectives.algorithm},
-                        {"chunks", count_json(collectives.chunks)},
-                        {"channels", count_json(collectives.channels)},
-                        {"sharing", sharing == Sharing::fifo ? "fifo" : "max_min"},
-                        {"base_latency_s", collectives.base_latency.count()}};
-  for (const Dimension d : in.priorities) out["collectives"]["priorities"].push_back(to_string(d));
-  for (const auto& [dimension, weight] : in.weights)
-    out["collectives"]["weights"][std::string(to_string(dimension))] = weight;
-  if (collectives.library == Library::nccl) out["collectives"]["environment"] = text_of(collectives.environment);
-  const std::string core = core_precision(in.options);
-  Json kernels;
-  kernels["name"] = in.kernels.name;
-  if (in.gpu.kernel_scale != 1) kernels["scale"] = in.gpu.kernel_scale;
-  if (in.gpu.power_limit != 1) kernels["power_limit"] = in.gpu.power_limit;
-  kernels["gemm"] = efficiency_json(in.kernels.gemm, linear_precision(in.options));
-  kernels["measured_gemm"] = Json();
-  if (const auto found = in.kernels.measured_gemm.find(linear_precision(in.options));
-      found != in.kernels.measured_gemm.end())
-    kernels["measured_gemm"] = {{"table", found->second.name()}, {"products", found->second.products()}};
-  const std::string linear = linear_precision(in.options);
-  if (in.model.experts.count > 0 && in.kernels.grouped_gemm.contains(linear))
-    kernels["grouped_gemm"] = efficiency_json(in.kernels.grouped_gemm, linear);
-  if (in.model.experts.count > 0 && in.kernels.grouped_gemm_gradient.contains(linear))
-    kernels["grouped_gemm_gradient"] = efficiency_json(in.kernels.grouped_gemm_gradient, linear);
-  kernels["core_precision"] = core;
-  kernels["core_gemm"] = efficiency_json(in.kernels.gemm, core);
-  kernels["attention"] = efficiency_json(in.kernels.attention, core);
-  if (const Json gradient = efficiency_json(in.kernels.attention_gradient, core); !gradient.is_null())
-    kernels["attention_gradient"] = gradient;
-  kernels["memory_bound"] = efficiency_json(in.kernels.memory_bound);
-  out["kernels"] = kernels;
+  out["collectives"] = collectives_json(in, collectives, sharing);
+  out["kernels"] = kernels_json(in);
   return out;
 }
 
