@@ -232,6 +232,11 @@ ResultChange result_change(const NamedResult& base, const NamedResult& now, cons
       [&](const SavedRow& row, Finding finding) {
         if (!cut) out.rows.push_back({row.name, finding, {}, {}});
       });
+  // Where inputs that all rows share differ, so do the digests of each row's: said once, by their names.
+  if (std::ranges::any_of(out.facts, [](const FactChange& fact) { return fact.name.starts_with("inputs."); })) {
+    for (RowChange& row : out.rows)
+      std::erase_if(row.facts, [](const FactChange& fact) { return fact.name == "inputs_digest"; });
+  }
   return out;
 }
 

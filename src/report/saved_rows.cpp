@@ -170,7 +170,7 @@ void read_sweep_rows(const SavedValue& value, SavedResult& out) {
     out.rows.push_back(std::move(row));
   }
   tell_apart(out.rows);
-  add_common_facts(value, {"scenario", "machine", "library", "partial"}, out.facts);
+  add_common_facts(value, {"scenario", "machine", "library", "inputs", "partial"}, out.facts);
   add_warnings(value, out);
   add_impossible(rows, out);
   if (value.has("partial") && value.json()["partial"] == true)

@@ -265,6 +265,29 @@ std::optional<std::string> common(const SweepReport& report, std::string (*of)(c
     if (row.step) all.insert(of(*row.step));
   return all.size() == 1 ? std::optional(*all.begin()) : std::nullopt;
 }
+/// What both say alike, key by key; null where nothing is.
+Json alike(const Json& a, const Json& b) {
+  if (a == b) return a;
+  Json out;
+  if (!a.is_object() || !b.is_object()) return out;
+  for (const auto& [key, value] : a.items()) {
+    if (!b.contains(key)) continue;
+    if (Json same = alike(value, b[key]); value == b[key] || !same.is_null()) out[key] = std::move(same);
+  }
+  return out;
+}
+
+/// Inputs that every point has alike; null of tasks.
+Json common_inputs(const SweepReport& report) {
+  std::optional<Json> out;
+  for (const Row& row : report.rows) {
+    if (!row.step || !row.step->inputs) continue;
+    Json its = inputs_json(*row.step->inputs, row.step->collectives, row.step->sharing);
+    out = out ? alike(*out, its) : std::move(its);
+  }
+  return out.value_or(Json());
+}
+
 std::string library_of(const StepReport& step) { return step.inputs ? step.machine.library : std::string(); }
 std::string machine_of(const StepReport& step) { return machine(step.machine).dump(); }
 std::string where_text(const StepReport& step) {
@@ -323,6 +346,7 @@ Json document_json(const SweepReport& report) {
   for (const Row& row : report.rows) out["rows"].push_back(row_json(report, row));
   out["partial"] = report.partial;
   out["warnings"] = report.said;
+  out["inputs"] = common_inputs(report);
   return out;
 }
 

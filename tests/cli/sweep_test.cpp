@@ -204,6 +204,23 @@ TEST_CASE("gates are not checked in a sweep, and that is said") {
   CHECK_THAT(called.err, Contains("the scenario's gates are not checked in a sweep"));
 }
 
+TEST_CASE("a sweep has the inputs that its points share, which comparing names once") {
+  const Folder folder;
+  const auto path = [&](const char* name) { return (folder.path() / name).string(); };
+  const std::string step = "step llama3-70b-64xh100 --method estimate --sweep layout.tp=4,8";
+  const Json inputs = document_of(step)["inputs"];
+  CHECK(inputs["model"]["layers"] == 80);
+  CHECK_FALSE(inputs["layout"].contains("tp"));  // differs
+  CHECK(inputs["layout"].contains("cp"));
+  CHECK(document_of("step overlap-175b-layer --what-if all")["inputs"].is_null());  // tasks
+  REQUIRE(call(step + " --output " + path("a.json")).exit == 0);
+  REQUIRE(call(step + " --set training.recompute=full --output " + path("b.json")).exit == 0);
+  const Called compared = call("compare " + path("a.json") + " " + path("b.json") + " --tolerance 100% --format json");
+  const Json result = Json::parse(compared.out)["results"][0];
+  CHECK(result["inputs"] == Json::parse(R"([{"name": "inputs.options.recompute", "base": "none", "new": "full"}])"));
+  for (const Json& row : result["rows"]) CHECK(row["choices"].empty());
+}
+
 TEST_CASE("sweeps are compared and reported point by point, and read as CSV") {
   const Folder folder;
   const auto path = [&](const char* name) { return (folder.path() / name).string(); };
