@@ -75,6 +75,7 @@ std::vector<NetworkRow> network_rows(const TopologySpec& spec) {
 Json spec_json(const TopologySpec& spec) {
   Json out;
   out["systems"] = spec.systems;
+  for (const auto& [system, version] : spec.nccl_versions) out["nccl_versions"][system] = version;
   out["sources"] = spec.sources;
   Json gpu;
   if (!spec.gpu.model.empty()) {
@@ -346,8 +347,11 @@ Page page(const TopologyReport& report) {
     for (const std::string& line : report.nccl) table.rows.push_back({line});
     out.blocks.push_back(std::move(table));
   }
-  for (const std::string& system : spec.systems)
-    out.blocks.push_back(Paragraph{"stands for: " + system, Paragraph::Tone::plain});
+  for (const std::string& system : spec.systems) {
+    const auto version = std::ranges::find(spec.nccl_versions, system, [](const auto& one) { return one.first; });
+    const std::string with = version == spec.nccl_versions.end() ? "" : ", whose tables are of NCCL " + version->second;
+    out.blocks.push_back(Paragraph{"stands for: " + system + with, Paragraph::Tone::plain});
+  }
   add_sources(out, spec);
   return out;
 }

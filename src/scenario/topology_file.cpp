@@ -205,6 +205,26 @@ void read_variables(Reader& reader, const Node& node, NetworkPlugin& plugin) {
   for (const nccl::Setting& one : settings) plugin.environment.emplace_back(one.name, one.value);
 }
 
+bool is_version(std::string_view text) {
+  return text.find_first_not_of("0123456789.") == std::string_view::npos && !text.starts_with('.') &&
+         !text.ends_with('.') && text.find("..") == std::string_view::npos &&
+         std::count(text.begin(), text.end(), '.') >= 1 && std::count(text.begin(), text.end(), '.') <= 2;
+}
+
+/// {system: version}, of systems that the file stands for.
+void read_nccl_versions(Reader& reader, const Node& node, TopologySpec& spec) {
+  for (const Entry& entry : node.entries) {
+    const std::string path = "nccl_versions." + entry.key;
+    if (std::find(spec.systems.begin(), spec.systems.end(), entry.key) == spec.systems.end() && entry.key != spec.name)
+      reader.error(entry.value.at, fmt::format("{}: this file does not stand for '{}'", path, entry.key),
+                   fmt::format("expected one of systems: {}", fmt::join(spec.systems, ", ")));
+    if (entry.value.kind != Node::Kind::scalar || !is_version(entry.value.text))
+      mismatch(reader, entry.value, path, "a version of NCCL such as 2.27.3");
+    else
+      spec.nccl_versions.emplace_back(entry.key, entry.value.text);
+  }
+}
+
 /// Sockets have no plugin that could reduce, and a grid no switches.
 void read_plugin(Reader& reader, Object& network, bool has_switches, NetworkPlugin& plugin) {
   if (const Node* node = network.optional_map("plugin")) {
@@ -332,6 +352,7 @@ TopologySpec read_topology(Reader& reader, const Node& tree, const std::string& 
   std::string extends;
   o.optional("extends", extends, AsText{});
   o.optional("systems", spec.systems, AsList<AsText, std::string>{});
+  if (const Node* versions = o.optional_map("nccl_versions")) read_nccl_versions(reader, *versions, spec);
   o.optional("sources", spec.sources, AsList<AsText, std::string>{});
   o.optional("teaching", spec.teaching, AsTruth{});
   read_nodes(reader, o.section("nodes"), spec);

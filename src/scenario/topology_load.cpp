@@ -84,7 +84,7 @@ Result<Tree> tree_of(const std::string& text, const std::string& file, const Sea
     return tree;
   }
   Tree below = std::move(base).value();
-  for (const char* own : {"name", "title", "systems", "extends"}) below.node.erase(own);
+  for (const char* own : {"name", "title", "systems", "nccl_versions", "extends"}) below.node.erase(own);
   return Tree{merged(std::move(below.node), std::move(tree.node)), std::move(below.errors), std::move(below.files)};
 }
 

@@ -140,6 +140,9 @@ std::string topology_text(const TopologySpec& spec, const std::vector<std::strin
   out += fmt::format("schema: collcast.topology.v1\nname: {}\n", spec.name);
   if (!spec.title.empty()) out += fmt::format("title: {}\n", quoted(spec.title));
   write_list(out, "systems", spec.systems);
+  if (!spec.nccl_versions.empty()) out += "nccl_versions:\n";
+  for (const auto& [system, version] : spec.nccl_versions)
+    out += fmt::format("  {}: {}\n", quoted(system), quoted(version));
   write_list(out, "sources", spec.sources);
   if (spec.teaching) out += "teaching: true\n";
   out += fmt::format("\nnodes: {{default: {}", spec.default_nodes);

@@ -414,6 +414,22 @@ TEST_CASE("what NCCL's network plugin says is read, written again, and refused w
         "m.yaml:6:3: error: 'network.plugin' has no meaning here: the network is 'none'\n    hint: remove it\n");
 }
 
+TEST_CASE("NCCL's versions of a machine's systems are read and written again, each wrong one at its place") {
+  const std::string machine =
+      "schema: collcast.topology.v1\nname: m\nsystems: [one, two]\nnode: {devices: {gpu: {kind: gpu, count: 1}}}\n"
+      "nccl_versions: ";
+  const Result<TopologySpec> spec = parse_topology(machine + "{one: 2.7.3, m: 2.18}\n", "m.yaml");
+  INFO(to_text(spec.errors()));
+  REQUIRE(spec.ok());
+  CHECK(spec->nccl_versions == std::vector<std::pair<std::string, std::string>>{{"one", "2.7.3"}, {"m", "2.18"}});
+  CHECK(parse_topology(topology_text(*spec), "again.yaml")->nccl_versions == spec->nccl_versions);
+  CHECK(machine_errors(machine + "{one: new, three: 2.7.3, two: 2.}\n") ==
+        "m.yaml:5:22: error: nccl_versions.one is 'new'\n    hint: expected a version of NCCL such as 2.27.3\n"
+        "m.yaml:5:34: error: nccl_versions.three: this file does not stand for 'three'\n"
+        "    hint: expected one of systems: one, two\n"
+        "m.yaml:5:46: error: nccl_versions.two is '2.'\n    hint: expected a version of NCCL such as 2.27.3\n");
+}
+
 TEST_CASE("variables that a machine sets for NCCL are read and written again, each wrong one at its place") {
   const std::string machine =
       "schema: collcast.topology.v1\nname: m\nnode: {devices: {gpu: {kind: gpu, count: 1}}}\nnetwork:\n  attach: gpu\n"

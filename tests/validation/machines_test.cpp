@@ -53,6 +53,17 @@ TEST_CASE("every shipped table is on a machine that lists its system") {
   }
 }
 
+TEST_CASE("NCCL's version is the table's own, else its system's as the machine's file has it") {
+  Machines all = machines();
+  MeasuredTable cw = table("cw-a100-hgx", "", 1, 8, 8);
+  cw.facts.nccl_version = "unknown";
+  CHECK(all.place(cw)->environment.version == 20703);
+  cw.facts.nccl_version = "2.18.1";
+  CHECK(all.place(cw)->environment.version == 21801);
+  MeasuredTable other = table("aic-a100-sxm", "", 1, 8, 8);
+  CHECK(all.place(other)->environment.version == 0);
+}
+
 TEST_CASE("ranks fill the first GPUs of each node") {
   Machines all = machines();
   MeasuredTable two_of_each = table("aic-h100-sxm", "", 2, 4, 8);

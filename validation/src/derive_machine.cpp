@@ -212,6 +212,7 @@ class Making {
     made_.spec.name = name_;
     if (!made_.derivation.changed.empty()) {
       made_.spec.systems.clear();
+      made_.spec.nccl_versions.clear();
       made_.spec.title = "derived from " + made_.derivation.base;
     }
     return std::move(made_);

@@ -96,8 +96,15 @@ int version_of(std::string_view text) {
   return part == 0 ? 0 : parts[0] * 10'000 + parts[1] * 100 + parts[2];
 }
 
+/// What the table says, else what its machine's file says of its system.
+std::string_view stated_version(const MeasuredFacts& facts, const TopologySpec& spec) {
+  if (version_of(facts.nccl_version) > 0) return facts.nccl_version;
+  const auto of_system = std::ranges::find(spec.nccl_versions, facts.system, [](const auto& one) { return one.first; });
+  return of_system == spec.nccl_versions.end() ? std::string_view() : of_system->second;
+}
+
 /// The variables that NCCL would follow; what it would not is passed over, and said.
-nccl::Environment environment_of(const MeasuredFacts& facts, std::string& remark) {
+nccl::Environment environment_of(const MeasuredFacts& facts, const TopologySpec& spec, std::string& remark) {
   std::vector<nccl::Setting> settings;
   for (const auto& [name, value] : facts.environment) {
     if (!name.starts_with("NCCL_") || value == "unknown") continue;  // another program's; not stated
@@ -109,7 +116,7 @@ nccl::Environment environment_of(const MeasuredFacts& facts, std::string& remark
   }
   const Result<nccl::Environment> all = nccl::read_environment(settings);
   nccl::Environment out = all ? *all : nccl::Environment();
-  out.version = version_of(facts.nccl_version);
+  out.version = version_of(stated_version(facts, spec));
   return out;
 }
 
@@ -265,7 +272,7 @@ Result<PlacedTable> Machines::place(const MeasuredTable& table) {
   const Calibration* by = overlay_.find(spec.name, library_);
   std::string remark = choice->remark;
   std::string algorithm = algorithm_of(facts, *kind, remark);
-  nccl::Environment environment = environment_of(facts, remark);
+  nccl::Environment environment = environment_of(facts, spec, remark);
   for (const Diagnostic& one : warnings(environment, nodes, spec)) add_remark(remark, one.message);
   return PlacedTable{&table,
                      spec.name,

@@ -204,6 +204,8 @@ struct TopologySpec {
   std::string name;                  ///< as asked for with --topology
   std::string title;                 ///< one line for people
   std::vector<std::string> systems;  ///< published systems this file stands for
+  /// By system: NCCL's version of its tables that do not say theirs.
+  std::vector<std::pair<std::string, std::string>> nccl_versions;
   std::vector<std::string> sources;  ///< where the numbers come from
   std::string file;                  ///< as the user named it; for diagnostics
   std::vector<SourceFile> files;     ///< that one, then what it builds on, each extended by the one before
