@@ -166,7 +166,7 @@ Result<Program> assembled(const Question& q, const Rates& rates, Pattern pattern
                  {},
                  1,
                  Seconds(start),
-                 Seconds(host_time(q.c)),
+                 Seconds(host_time(q.c, q.kind)),
                  false};
 }
 

@@ -387,6 +387,13 @@ bool Environment::relays() const {
   return pxn && (version == 0 || version >= first);
 }
 
+bool Environment::launches_groups() const {
+  constexpr int first_without = 20900;
+  const bool parallel = std::ranges::any_of(
+      given, [](const Setting& one) { return one.name == "NCCL_LAUNCH_MODE" && one.value == "PARALLEL"; });
+  return one_process && version > 0 && version < first_without && !parallel;
+}
+
 bool Environment::names_protocols(CollectiveKind kind) const {
   return protocol_sets[static_cast<std::size_t>(kind)].has_value();
 }
@@ -395,6 +402,7 @@ std::string text_of(const Environment& environment) {
   std::string out;
   for (const Setting& one : environment.given) out += (out.empty() ? "" : " ") + one.name + "=" + one.value;
   if (environment.version > 0) out += fmt::format("{}NCCL {}", out.empty() ? "" : " ", environment.version);
+  if (environment.launches_groups()) out += ", one process";
   return out;
 }
 

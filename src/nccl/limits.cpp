@@ -165,7 +165,15 @@ Limits chain_limits(const Communicator& c, const Plan& plan) {
   return out;
 }
 
-double host_time(const Communicator& c) { return us * c.factors.host * fitted::host; }
+double host_time(const Communicator& c, CollectiveKind kind) {
+  double out = fitted::host;
+  if (c.environment.launches_groups() && c.most_on_a_node > 1) {
+    out = fitted::group_launch + fitted::group_launch_per_gpu * c.most_on_a_node;
+    const int peers = kind == CollectiveKind::sendrecv ? 1 : c.ranks - 1;
+    if (is_point_to_point(kind)) out += fitted::group_pairs + fitted::group_pairs_per_peer * peers;
+  }
+  return us * c.factors.host * out;
+}
 
 Load longest(std::initializer_list<Load> loads) {
   return *std::max_element(loads.begin(), loads.end(),

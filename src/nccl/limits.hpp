@@ -72,7 +72,8 @@ Limits ring_limits(const Communicator&, const Plan&);
 /// Of a chain's channels, which under LL may have few threads.
 Limits chain_limits(const Communicator&, const Plan&);
 /// Seconds that a host takes for a call, however short the GPUs' part of it is.
-double host_time(const Communicator&);
+/// Seconds that a host takes for a call, which are seen where its GPUs are done before.
+double host_time(const Communicator&, CollectiveKind);
 
 /// Steps of a ring are this many sends of a chunk; `out` of them cross nodes.
 struct Hops {

@@ -155,7 +155,7 @@ Run on_gpus(const Communicator& c, CollectiveKind kind, Bytes size, const Plan& 
 Run run(const Communicator& c, CollectiveKind kind, Bytes size, const Plan& plan) {
   if (c.ranks < 2 || size.value() == 0) return {};
   Run out = on_gpus(c, kind, size, plan);
-  out.start += Seconds(std::max(0.0, host_time(c) - out.time().count()));
+  out.start += Seconds(std::max(0.0, host_time(c, kind) - out.time().count()));
   return out;
 }
 

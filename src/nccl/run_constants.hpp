@@ -15,6 +15,11 @@ namespace collcast::nccl::fitted {
 inline constexpr std::array<double, 4> launch{7.0, 7.2, 4.2, 7.0};
 /// What a host takes for a call: it is seen where the GPUs are done before. Calibrations say; here it never is.
 inline constexpr double host = 4;
+/// Of a process that starts the kernels of all its GPUs by one call, as NCCL did before 2.9: beside a part for each GPU;
+/// of sends and receives, which are put together peer by peer, beside a part for each peer. The one system with such
+/// tables is of 2.7.3: 8.5, 14.4 and 22.6 us on 2, 4 and 8 A100, an alltoall 16.2 on two and 50 on eight.
+inline constexpr double group_launch = 4, group_launch_per_gpu = 2.4;
+inline constexpr double group_pairs = 3.7, group_pairs_per_peer = 3.3;
 /// A protocol's start beyond that: setting up its connections' slots and flags.
 inline constexpr std::array<double, 3> start{0, 1.3, 5.6};
 

@@ -87,15 +87,15 @@ void read_environment(Reader& reader, const Node& node, MeasuredFacts& out) {
 }
 
 /// Keys that sidecars have and no forecast goes by: of published tables, of `collcast measure`.
-constexpr std::array without_use{"units", "mode",   "library_version",      "driver",    "processor", "command",
-                                 "date",  "warmup", "calls_per_repetition", "cuda_graph"};
+constexpr std::array without_use{"units",  "library_version",      "driver",    "processor", "command", "date",
+                                 "warmup", "calls_per_repetition", "cuda_graph"};
 
 /// Those of a map that are neither read nor known to be of no use.
 std::vector<std::string> unknown_keys(const Node& tree) {
   constexpr std::array read{"id",        "collective",    "nodes",          "nranks",        "system",     "gpu",
                             "nvlink",    "nics_per_node", "nccl_version",   "dtype",         "source",     "note",
                             "algorithm", "healthy",       "ranks_per_node", "gpus_per_node", "nvl_domain", "complete",
-                            "env",       "spread",        "backend"};
+                            "env",       "spread",        "backend",        "mode"};
   std::vector<std::string> out;
   const auto is_in = [](const auto& words, const std::string& key) {
     return std::find(words.begin(), words.end(), key) != words.end();
@@ -147,6 +147,9 @@ MeasuredFacts read_measured_facts(Reader& reader, const Node& tree) {
   o.optional("gpus_per_node", out.gpus_per_node, AsCount{});
   o.optional("nvl_domain", out.nvlink_domain, AsCount{});
   o.optional("complete", out.complete, AsTruth{});
+  std::string mode;
+  o.optional("mode", mode, AsAnyText{});
+  out.one_process = mode.starts_with("one process");
   if (const Node* environment = o.optional_map("env")) read_environment(reader, *environment, out);
   if (const Node* spread = o.optional_list("spread");
       spread != nullptr && expect_list(reader, *spread, "spread", 10'000)) {

@@ -21,6 +21,7 @@ Result<nccl::Environment> merged(const std::vector<nccl::Setting>& given, const 
   if (!out) return out;
   nccl::Environment environment = std::move(out).value();
   environment.version = measured.version;
+  environment.one_process = measured.one_process;
   return environment;
 }
 

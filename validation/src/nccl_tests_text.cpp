@@ -443,6 +443,7 @@ class LogReader {
     if (f.nccl_version.empty()) f.nccl_version = nccl_version_;
     f.ranks = static_cast<int>(ranks_.size());
     f.nodes = static_cast<int>(hosts_.size());
+    f.one_process = processes_.size() == hosts_.size() && ranks_.size() > hosts_.size();
     f.complete = complete && !lacking_;
     lacking_ = false;
     evidence_.highest = ranks_.empty() ? -1 : *ranks_.rbegin();

@@ -86,6 +86,11 @@ struct Environment {
 
   /// That ran, as NCCL counts versions (20804 is 2.8.4); 0: not known, as a current one. Not a variable.
   int version = 0;
+  /// The ranks of a node are threads or GPUs of one process. Not a variable.
+  bool one_process = false;
+  /// One call starts the kernels of all GPUs of a process: so did NCCL before 2.9 where NCCL_LAUNCH_MODE did not say
+  /// PARALLEL [src/init.cc, launchMode].
+  bool launches_groups() const;
 
   Files files;
 

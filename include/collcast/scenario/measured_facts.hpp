@@ -30,6 +30,7 @@ struct MeasuredFacts {
   int nodes = 0, ranks = 0;                                      ///< 0: not said
   int ranks_per_node = 0;                                        ///< 0: ranks / nodes
   int gpus_per_node = 0;                                         ///< that a node has
+  bool one_process = false;                                      ///< a node's ranks are threads or GPUs of one process
   int nvlink_domain = 0;                                         ///< GPUs that share one NVLink network across nodes
   std::vector<std::pair<std::string, std::string>> environment;  ///< variables that were set, with their values
   std::vector<std::string> unknown_keys;                         ///< of the sidecar
