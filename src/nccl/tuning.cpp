@@ -189,10 +189,10 @@ double bandwidth_of(const Communicator& c, CollectiveKind kind, Algorithm a, Pro
 double ring_latency(const Communicator& c, CollectiveKind kind, Protocol p, Hardware inside, double hop_in,
                     double hop_out, const Version& v) {
   if (kind == CollectiveKind::broadcast || kind == CollectiveKind::reduce) {
-    // One hop where all channels pass the GPUs in one order, else one for every rank; of trees for Simple.
+    // One hop where all channels pass the GPUs in one order, else one for every rank; these are trees' for Simple.
     const std::size_t by = at(c.nodes > 1 ? Hardware::network : inside);
-    const int hops = c.nodes == 1 || channels_alike(c) ? 1 : c.ranks;
-    return hops * (p == Protocol::simple ? v.tree_hop : v.ring_hop)[by][at(p)];
+    if (channels_alike(c)) return v.ring_hop[by][at(p)];
+    return c.ranks * (p == Protocol::simple ? v.tree_hop : v.ring_hop)[by][at(p)];
   }
   double overhead = c.nodes == 1 || !v.posts ? 0 : c.cpu == CpuFamily::amd ? 2.0 : 1.0;
   if (p == Protocol::simple) overhead *= 3;

@@ -250,6 +250,39 @@ TEST_CASE("a chain's hops count one by one where channels pass the GPUs in unlik
   CHECK(latency(1, 0, Protocol::ll) == Approx(6.6 + 0.6));
 }
 
+TEST_CASE(
+    "a chain's one hop is its ring's, and NCCL has it on one node too where channels pass the GPUs in one order") {
+  const auto believed = [](const Communicator& c, std::int64_t size, Protocol p) {
+    return candidate(c, CollectiveKind::broadcast, Bytes(size), Algorithm::ring, p);
+  };
+  // 8.4 + 3.4 over NVLink and 8.4 + 5.7 over PCIe, where a tree's hop under Simple is 4.
+  const Communicator a100 = test::communicator("dgx-a100", 1), l40s = test::communicator("l40s-pcie", 1);
+  CHECK(test::us(believed(a100, 690 << 10, Protocol::simple).latency) == Approx(11.8));
+  CHECK(test::us(believed(a100, 690 << 10, Protocol::simple).time) == Approx(11.8 + 690 * 1.024 / 240));
+  CHECK(test::us(believed(l40s, 56 << 10, Protocol::simple).latency) == Approx(14.1));
+  CHECK(test::us(believed(l40s, 56 << 10, Protocol::simple).time) == Approx(14.1 + 56 * 1.024 / 10));
+  CHECK(planned(a100, CollectiveKind::broadcast, Bytes(690 << 10)).protocol == Protocol::simple);
+  CHECK(planned(l40s, CollectiveKind::reduce, Bytes(56 << 10)).protocol == Protocol::ll);
+  // Straight NVLinks: a hop for every rank.
+  const Communicator dgx1 = test::communicator("dgx1-v100", 1);
+  CHECK(test::us(believed(dgx1, 8, Protocol::ll).latency) == Approx(6.6 + 8 * 0.6));
+  CHECK(test::us(believed(dgx1, 8, Protocol::ll128).latency) == Approx(14 + 8 * 1.9));
+  CHECK(test::us(believed(dgx1, 8, Protocol::simple).latency) == Approx(8.4 + 8 * 4.0));
+}
+
+TEST_CASE("chains of 2.8.4 leave LL where ABCI's tables do, between 512 KiB and 1 MiB") {
+  nccl::Environment old;
+  old.version = 20804;
+  const auto protocol = [&](const char* machine, std::int64_t size) {
+    return planned(test::communicator(machine, 1, 4, old), CollectiveKind::broadcast, Bytes(size)).protocol;
+  };
+  // 512 KiB, 1 and 2 MiB take 34, 46 and 54 us on V100, 43, 54 and 57 us on A100.
+  CHECK(protocol("abci-v100", 512 << 10) == Protocol::ll);
+  CHECK(protocol("abci-v100", 1 << 20) == Protocol::ll128);
+  CHECK(protocol("abci-a100", 512 << 10) == Protocol::ll);
+  CHECK(protocol("abci-a100", 1 << 20) == Protocol::simple);
+}
+
 TEST_CASE("variables narrow the choice") {
   const auto taken = [](std::vector<std::pair<std::string, std::string>> variables, CollectiveKind kind) {
     const Communicator c = test::communicator("dgx-h100", 1, 0, test::environment(variables));
