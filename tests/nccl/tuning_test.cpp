@@ -236,6 +236,30 @@ TEST_CASE("small sizes take fewer channels and threads") {
         24);
 }
 
+TEST_CASE("NCCL_NTHREADS and NCCL_LL128_NTHREADS say from which size on all channels are used") {
+  const auto plan = [](const char* name, const char* threads, std::int64_t size, Algorithm a, Protocol p) {
+    const Communicator c = test::communicator("dgx-a100", 1, 0, test::environment({{name, threads}}));
+    return test::planned_as(c, reduce_all, Bytes(size), a, p);
+  };
+  // A ring of LL among 8: 64 bytes a thread.
+  const Plan few = plan("NCCL_NTHREADS", "64", 24 << 10, Algorithm::ring, Protocol::ll);
+  CHECK(few.channels == 6);
+  CHECK(few.threads == 64);
+  const Plan usual = plan("NCCL_LL128_NTHREADS", "160", 24 << 10, Algorithm::ring, Protocol::ll);
+  CHECK(usual.channels == 1);
+  CHECK(usual.threads == 256);
+  // Of a tree 8 bytes, and all threads run.
+  const Plan tree = plan("NCCL_NTHREADS", "128", 16 << 10, Algorithm::tree, Protocol::ll);
+  CHECK(tree.channels == 8);  // of 16 that the threads would have: each has 16 KiB of traffic, four times that of bytes
+  CHECK(tree.threads == 640);
+  // Simple's 64 bytes, LL128's 8.
+  CHECK(plan("NCCL_NTHREADS", "128", 64 << 10, Algorithm::ring, Protocol::simple).channels == 8);
+  CHECK(plan("NCCL_NTHREADS", "512", 64 << 10, Algorithm::ring, Protocol::simple).channels == 2);
+  CHECK(plan("NCCL_LL128_NTHREADS", "160", 16 << 10, Algorithm::ring, Protocol::ll128).channels == 2);
+  CHECK(plan("NCCL_LL128_NTHREADS", "160", 64 << 10, Algorithm::ring, Protocol::ll128).channels == 8);
+  CHECK(plan("NCCL_NTHREADS", "64", 64 << 10, Algorithm::ring, Protocol::ll128).threads == 640);
+}
+
 TEST_CASE("a chain's hops count one by one where channels pass the GPUs in unlike orders") {
   const auto latency = [](int nodes, int per_node, Protocol p) {
     const Communicator c = test::communicator("dgx-h100", nodes, per_node);
