@@ -69,6 +69,21 @@ TEST_CASE("one box of H100: latencies and bandwidths by hand") {
   CHECK(planned(c, reduce_all, size).algorithm == Algorithm::nvls);
 }
 
+TEST_CASE("on one node what heads of NVLS have outside it is not asked for") {
+  for (const int version : {0, 22003, 21803})
+    for (const CollectiveKind kind : {reduce_all, CollectiveKind::all_gather}) {
+      nccl::Environment environment;
+      environment.version = version;
+      Communicator c = test::communicator("dgx-h100", 1, 0, environment);
+      const Candidate raised = candidate(c, kind, Bytes(1 << 30), Algorithm::nvls, Protocol::simple);
+      const Seconds time = test::ran(c, kind, 1 << 30, Algorithm::nvls, Protocol::simple).time();
+      REQUIRE(c.nvls->between > c.nvls->inside);
+      c.nvls->between = c.nvls->inside;
+      CHECK(candidate(c, kind, Bytes(1 << 30), Algorithm::nvls, Protocol::simple).time == raised.time);
+      CHECK(test::ran(c, kind, 1 << 30, Algorithm::nvls, Protocol::simple).time() == time);
+    }
+}
+
 TEST_CASE("over several nodes LL's cap is the host's: of AMD's its own, of Intel's and Arm's the same") {
   const auto ring = [](const char* machine) {
     const Communicator c = test::communicator(machine, 2);
