@@ -438,6 +438,21 @@ void warn_of_pairs(const Environment& environment, int nodes, const TopologySpec
                      "NCCL_MAX_P2P_NCHANNELS and NCCL_NCHANNELS_PER_NET_PEER are followed"});
 }
 
+/// Fewer threads of a channel than NCCL takes by itself. Under LL what each has in hand counts.
+void warn_of_threads(const Environment& environment, Diagnostics& out) {
+  const auto less = [&](const char* name, std::optional<int> threads, int usual, const char* counts) {
+    const auto given = std::ranges::find_if(environment.given, [&](const Setting& one) { return one.name == name; });
+    if (!threads || *threads >= usual || given == environment.given.end()) return;
+    out.push_back({given->where,
+                   fmt::format("{}={}: the forecast has what {} threads of a channel move, and not how much less "
+                               "fewer do{}",
+                               name, *threads, usual, counts),
+                   "from which size on all channels are used follows it"});
+  };
+  less("NCCL_NTHREADS", environment.threads, 512, ", but under LL the 8 bytes that each has in hand");
+  less("NCCL_LL128_NTHREADS", environment.ll128_threads, 640, "");
+}
+
 }  // namespace
 
 std::vector<std::string> unused(const Environment& environment, const TopologySpec& spec) {
@@ -462,6 +477,7 @@ Diagnostics warnings(const Environment& environment, int nodes, const TopologySp
                    "are forecast to send through the memory of a GPU that has one to both",
                    "of sends and receives and alltoall the forecast is too fast; NCCL_P2P_DISABLE=1 has no NVLink"});
   warn_of_pairs(environment, nodes, spec, out);
+  warn_of_threads(environment, out);
   if (nodes < 2 || plugin.sockets) return out;
   const auto enables = [](const Setting& one) { return one.name == "NCCL_COLLNET_ENABLE"; };
   if (plugin.collnet && environment.collnet && nodes >= environment.collnet_nodes)

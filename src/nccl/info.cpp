@@ -26,10 +26,13 @@ int cross_nic(const Graph& graph, CrossNic allowed) {
   return may && allowed == CrossNic::always ? 1 : crosses(graph) ? 2 : 0;
 }
 
+/// NCCL searches NVLS with unlike channels alone.
+int same_channels(const Graph& graph) { return graph.pattern != 5 && in_one_order(graph.order) ? 1 : 0; }
+
 std::string pattern_line(const Graph& graph, CrossNic allowed) {
-  return fmt::format("Pattern {}, crossNic {}, nChannels {}, bw {:f}/{:f}, type {}/{}, sameChannels 1", graph.pattern,
+  return fmt::format("Pattern {}, crossNic {}, nChannels {}, bw {:f}/{:f}, type {}/{}, sameChannels {}", graph.pattern,
                      cross_nic(graph, allowed), graph.channels, graph.inside.value() / 1e9, graph.between.value() / 1e9,
-                     to_string(graph.type_inside), to_string(graph.type_between));
+                     to_string(graph.type_inside), to_string(graph.type_between), same_channels(graph));
 }
 
 std::string channel_line(const Graph& graph, std::size_t channel, bool leaves) {

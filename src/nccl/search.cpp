@@ -164,6 +164,14 @@ double nvls_speed(const System& system, std::span<const double> list, int heads)
   return largest(list, system.nvlink_speed / (heads + 1));
 }
 
+/// Of heads on one node, what they would have between nodes: its last pass raises that step by step until it is no less
+/// than twice what they have inside, and here nothing holds it. NCCL's choice does not ask for it.
+double nvls_raised(std::span<const double> list, double inside) {
+  auto at = std::ranges::find(list, inside);
+  while (at != list.begin() && *at < 2 * inside - slack) --at;
+  return *at;
+}
+
 /// NCCL sets NVLS up for three GPUs of a node and more [src/transport/nvls.cc, ncclNvlsInit].
 bool has_nvls(const System& system, const std::vector<int>& gpus) {
   return system.nvswitch && system.compute_capability >= 90 && gpus.size() > 2;
@@ -209,7 +217,7 @@ Found search_inside(const System& system, const std::vector<int>& gpus, std::opt
   }
   if (has_nvls(system, gpus)) {
     const double speed = nvls_speed(system, list, std::min(most_heads, static_cast<int>(gpus.size())));
-    if (speed > 0) out.nvls = nvls_graph(gpus, speed, speed, PathType::pix);
+    if (speed > 0) out.nvls = nvls_graph(gpus, speed, nvls_raised(list, speed), PathType::pix);
   }
   return out;
 }

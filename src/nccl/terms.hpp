@@ -33,14 +33,15 @@ struct NvlsRates {
 };
 NvlsRates todays_nvls_rates(const Communicator&, CollectiveKind, Algorithm);
 
-/// All channels pass the GPUs in one order, as NCCL's search prefers: not where they enter nodes by different NICs, nor
-/// over straight NVLinks.
+/// All channels pass the GPUs in one order, as NCCL's search prefers, by whatever NICs: not where they enter nodes
+/// beside different GPUs, nor over straight NVLinks [src/graph/search.cc, sameChannels].
+inline bool in_one_order(const std::vector<std::vector<int>>& orders) {
+  return std::ranges::all_of(orders, [&](const auto& order) { return order == orders.front(); });
+}
+/// Rings' on every node.
 inline bool channels_alike(const Communicator& c) {
-  const auto alike = [](const std::vector<std::vector<int>>& orders) {
-    return std::ranges::all_of(orders, [&](const auto& order) { return order == orders.front(); });
-  };
-  return alike(c.ring.order) &&
-         std::ranges::all_of(c.ring.elsewhere, [&](const NodeChannels& other) { return alike(other.order); });
+  return in_one_order(c.ring.order) &&
+         std::ranges::all_of(c.ring.elsewhere, [](const NodeChannels& other) { return in_one_order(other.order); });
 }
 
 /// Number of a rank's GPU in its node.

@@ -189,10 +189,10 @@ double bandwidth_of(const Communicator& c, CollectiveKind kind, Algorithm a, Pro
 double ring_latency(const Communicator& c, CollectiveKind kind, Protocol p, Hardware inside, double hop_in,
                     double hop_out, const Version& v) {
   if (kind == CollectiveKind::broadcast || kind == CollectiveKind::reduce) {
-    // One hop where all channels pass the GPUs in one order, else one for every rank; of trees for Simple.
+    // One hop where all channels pass the GPUs in one order, else one for every rank; these are trees' for Simple.
     const std::size_t by = at(c.nodes > 1 ? Hardware::network : inside);
-    const int hops = c.nodes == 1 || channels_alike(c) ? 1 : c.ranks;
-    return hops * (p == Protocol::simple ? v.tree_hop : v.ring_hop)[by][at(p)];
+    if (channels_alike(c)) return v.ring_hop[by][at(p)];
+    return c.ranks * (p == Protocol::simple ? v.tree_hop : v.ring_hop)[by][at(p)];
   }
   double overhead = c.nodes == 1 || !v.posts ? 0 : c.cpu == CpuFamily::amd ? 2.0 : 1.0;
   if (p == Protocol::simple) overhead *= 3;
@@ -263,8 +263,7 @@ double plateau(const Communicator& c, CollectiveKind kind, Algorithm a, Protocol
 int threads_of(const Communicator& c, Algorithm a, Protocol p) {
   if (p == Protocol::ll128) return c.environment.ll128_threads.value_or(640);
   if (a != Algorithm::ring && a != Algorithm::tree) return 640;
-  if (p == Protocol::ll) return 512;
-  const bool slow = a == Algorithm::ring && c.ring.channels * gb(c.ring.inside) <= 12;
+  const bool slow = a == Algorithm::ring && p == Protocol::simple && c.ring.channels * gb(c.ring.inside) <= 12;
   return c.environment.threads.value_or(slow ? 256 : 512);
 }
 
@@ -286,7 +285,7 @@ void reduce_work(const Communicator& c, CollectiveKind kind, Bytes size, Plan& p
   // No channel gets less than 16 KiB of traffic; LL counts four times.
   const double traffic = bytes * (kind == CollectiveKind::all_reduce ? 2 : 1) * (plan.protocol == Protocol::ll ? 4 : 1);
   plan.channels = static_cast<int>(std::clamp(traffic / 16384, 1.0, static_cast<double>(plan.channels)));
-  if (plan.algorithm == Algorithm::tree && plan.protocol != Protocol::ll) plan.threads = 640;
+  if (plan.algorithm == Algorithm::tree) plan.threads = 640;  // whatever decided on its channels
 }
 
 bool counts_most_channels(int version) {

@@ -40,7 +40,9 @@ Section communicator_section(const nccl::Communicator& c, const TopologySpec& sp
                {"between", "GB/s", Align::right}},
               {}};
   const auto row = [&](const char* name, const nccl::Graph& graph) {
-    table.rows.push_back({name, fmt::format("{}", graph.channels), gb(graph.inside), gb(graph.between)});
+    // On one node NCCL has a number for it, too, and no use.
+    table.rows.push_back(
+        {name, fmt::format("{}", graph.channels), gb(graph.inside), c.nodes > 1 ? gb(graph.between) : "-"});
   };
   row("ring", c.ring);
   row("tree", c.tree);

@@ -34,7 +34,7 @@ TEST_CASE("a table of eight A100 with four NICs is the shipped machine of that w
   CHECK(test::channels(spec, 1) == test::channels(shipped, 1));
   // PXB, where the instance's own file has one switch.
   auto between = test::channels(spec, 2);
-  CHECK(between.front() == "Pattern 4, crossNic 0, nChannels 4, bw 12.000000/12.000000, type NVL/PXB, sameChannels 1");
+  CHECK(between.front() == "Pattern 4, crossNic 0, nChannels 4, bw 12.000000/12.000000, type NVL/PXB, sameChannels 0");
 }
 
 TEST_CASE("every cell is a place in the tree") {

@@ -283,11 +283,30 @@ TEST_CASE("a ring enters the next node on the rail that it left one on, but wher
     }
 }
 
+TEST_CASE("sameChannels is of channels that pass the GPUs in one order, by whatever NICs") {
+  const auto same = [](const char* machine, int nodes, int per_node) {
+    std::string out;
+    for (const std::string& said : graph_lines(test::communicator(machine, nodes, per_node)))
+      if (said.starts_with("Pattern")) out += said.substr(8, 1) + said.substr(said.size() - 2) + " ";
+    return out;
+  };
+  // Logs of 8 H100 have 1 of rings and trees and 0 of NVLS (github.com/NVIDIA/nccl/issues/1197, 1519).
+  CHECK(same("dgx-h100", 1, 0) == "4 1 1 1 5 0 ");
+  CHECK(same("dgx-h100", 2, 0) == "4 0 1 0 5 0 ");
+  CHECK(same("dgx1-v100", 1, 0) == "4 0 1 0 ");
+  CHECK(same("l40s-pcie", 1, 0) == "4 1 1 1 ");
+  // One GPU, and by whatever NICs.
+  Communicator one = test::communicator("aws-p5", 2, 1);
+  REQUIRE(one.ring.nics.size() == 2);
+  one.ring.nics[1].in = one.ring.nics[1].out = 1;
+  CHECK_THAT(graph_lines(one).front(), Catch::EndsWith("sameChannels 1"));
+}
+
 TEST_CASE("channels across nodes come in and go out beside their GPUs, each NIC once each way") {
   // Logs of two nodes of 8 H100 with an NIC beside each GPU: crossNic 2, 48 GB/s, NVL/PIX.
   const Job h100 = job("dgx-h100", 2);
   const auto lines = graph_lines(h100.c);
-  CHECK(lines.front() == "Pattern 4, crossNic 2, nChannels 8, bw 48.000000/48.000000, type NVL/PIX, sameChannels 1");
+  CHECK(lines.front() == "Pattern 4, crossNic 2, nChannels 8, bw 48.000000/48.000000, type NVL/PIX, sameChannels 0");
   CHECK(lines[4] == " 3 : NET/3 GPU/3 GPU/4 GPU/5 GPU/6 GPU/7 GPU/0 GPU/1 GPU/2 NET/2");
   for (const auto& [machine, nodes] : jobs) {
     if (nodes == 1) continue;

@@ -379,10 +379,10 @@ TEST_CASE("lines of CollNet as NCCL_DEBUG=INFO has them") {
   const auto graphs = graph_lines(j.c);
   CHECK(std::ranges::count(graphs,
                            "Pattern 3, crossNic 0, nChannels 8, bw 48.000000/48.000000, type NVL/PIX, "
-                           "sameChannels 1") == 1);
+                           "sameChannels 0") == 1);
   CHECK(std::ranges::count(graphs,
                            "Pattern 6, crossNic 0, nChannels 8, bw 48.000000/48.000000, type NVL/PIX, "
-                           "sameChannels 1") == 1);
+                           "sameChannels 0") == 1);
   CHECK(std::ranges::count(graphs, " 3 : NET/3 GPU/3 GPU/0 GPU/1 GPU/2 GPU/4 GPU/5 GPU/6 GPU/7 NET/3") == 1);
   const auto lines = channel_lines(j.c, channels(j.fabric, j.group, j.c), 9);
   CHECK(std::ranges::count(lines, "CollNet Head  5:  5 13") == 1);

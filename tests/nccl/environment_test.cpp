@@ -156,6 +156,18 @@ TEST_CASE("sizes of chunks of pairs are warned of where they count") {
   CHECK_THAT(said(1, cards), Catch::StartsWith("NCCL_P2P_PCI_CHUNKSIZE=65536 is not modelled"));
 }
 
+TEST_CASE("fewer threads than NCCL's own are warned of") {
+  const TopologySpec a100 = test::shipped("dgx-a100");
+  const auto said = [&](const std::vector<std::pair<std::string, std::string>>& variables) {
+    return warnings(test::environment(variables), 1, a100);
+  };
+  const Diagnostics both = said({{"NCCL_NTHREADS", "64"}, {"NCCL_LL128_NTHREADS", "160"}});
+  REQUIRE(both.size() == 2);
+  CHECK_THAT(both[0].message, Catch::StartsWith("NCCL_NTHREADS=64: the forecast has what 512 threads of a channel"));
+  CHECK_THAT(both[1].message, Catch::StartsWith("NCCL_LL128_NTHREADS=160: the forecast has what 640 threads"));
+  CHECK(said({{"NCCL_NTHREADS", "512"}, {"NCCL_LL128_NTHREADS", "640"}}).empty());
+}
+
 TEST_CASE("sockets in place of the described NICs are warned of, with what to do") {
   const auto said = [](const std::vector<std::pair<std::string, std::string>>& variables, int nodes = 2,
                        bool sockets = false) {

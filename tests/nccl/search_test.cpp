@@ -36,27 +36,37 @@ TEST_CASE("a box behind a switch: channels and speeds as NCCL logs them") {
     CHECK_FALSE(c.nvls);
     CHECK(c.channels == 24);
   }
-  SECTION("8xH100: 18 links of 20.6 = 370.8; 6 rings of 60, doubled; NVLS: 9 v <= 370.8, so 40") {
+  SECTION("8xH100: 18 links of 20.6 = 370.8; 6 rings of 60, doubled; NVLS: 9 v <= 370.8, so 40, out 60") {
     for (const char* name : {"dgx-h100", "dgx-h200"}) {
       const Communicator c = test::communicator(name, 1);
       CHECK(is(c.ring, {12, 30, 30}));
       CHECK(is(c.tree, {12, 30, 30}));
       REQUIRE(c.nvls);
-      CHECK(is(*c.nvls, {8, 40, 40}));
+      CHECK(is(*c.nvls, {8, 40, 60}));
       CHECK(c.channels == 24);
       CHECK(c.nvls_channels == 16);
       CHECK(c.p2p_channels == 32);
     }
   }
-  SECTION("8xB200: 18 links of 40.1 = 721.8; 8 rings of 90, doubled; 16 trees: 45.1 each, so 40; NVLS 9 v: 80") {
+  SECTION(
+      "8xB200: 18 links of 40.1 = 721.8; 8 rings of 90, doubled; 16 trees: 45.1 each, so 40; NVLS 9 v: 80, out 90") {
     const Communicator c = test::communicator("dgx-b200", 1);
     CHECK(is(c.ring, {16, 45, 45}));
     CHECK(is(c.tree, {16, 40, 40}));
     REQUIRE(c.nvls);
-    CHECK(is(*c.nvls, {8, 80, 80}));
+    CHECK(is(*c.nvls, {8, 80, 90}));
     CHECK(c.channels == 32);
     CHECK(c.nvls_channels == 24);
   }
+}
+
+TEST_CASE(
+    "heads of NVLS on one node are raised outside it to the first speed that is no less than twice theirs inside") {
+  const auto heads = [](const char* machine, int gpus) { return *test::communicator(machine, 1, gpus).nvls; };
+  CHECK(is(heads("dgx-h100", 3), {3, 60, 60}));  // 370.8 / 4, and the list ends
+  CHECK(is(heads("dgx-h100", 6), {6, 50, 60}));
+  CHECK(is(heads("dgx-h100", 7), {7, 40, 60}));
+  CHECK(is(heads("gb200-nvl72", 0), {32, 20, 40}));  // 721.8 / 33
 }
 
 TEST_CASE("boxes of eight NICs across nodes: a channel per NIC, trees faster inside") {

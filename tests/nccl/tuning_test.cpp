@@ -69,6 +69,21 @@ TEST_CASE("one box of H100: latencies and bandwidths by hand") {
   CHECK(planned(c, reduce_all, size).algorithm == Algorithm::nvls);
 }
 
+TEST_CASE("on one node what heads of NVLS have outside it is not asked for") {
+  for (const int version : {0, 22003, 21803})
+    for (const CollectiveKind kind : {reduce_all, CollectiveKind::all_gather}) {
+      nccl::Environment environment;
+      environment.version = version;
+      Communicator c = test::communicator("dgx-h100", 1, 0, environment);
+      const Candidate raised = candidate(c, kind, Bytes(1 << 30), Algorithm::nvls, Protocol::simple);
+      const Seconds time = test::ran(c, kind, 1 << 30, Algorithm::nvls, Protocol::simple).time();
+      REQUIRE(c.nvls->between > c.nvls->inside);
+      c.nvls->between = c.nvls->inside;
+      CHECK(candidate(c, kind, Bytes(1 << 30), Algorithm::nvls, Protocol::simple).time == raised.time);
+      CHECK(test::ran(c, kind, 1 << 30, Algorithm::nvls, Protocol::simple).time() == time);
+    }
+}
+
 TEST_CASE("over several nodes LL's cap is the host's: of AMD's its own, of Intel's and Arm's the same") {
   const auto ring = [](const char* machine) {
     const Communicator c = test::communicator(machine, 2);
@@ -236,6 +251,30 @@ TEST_CASE("small sizes take fewer channels and threads") {
         24);
 }
 
+TEST_CASE("NCCL_NTHREADS and NCCL_LL128_NTHREADS say from which size on all channels are used") {
+  const auto plan = [](const char* name, const char* threads, std::int64_t size, Algorithm a, Protocol p) {
+    const Communicator c = test::communicator("dgx-a100", 1, 0, test::environment({{name, threads}}));
+    return test::planned_as(c, reduce_all, Bytes(size), a, p);
+  };
+  // A ring of LL among 8: 64 bytes a thread.
+  const Plan few = plan("NCCL_NTHREADS", "64", 24 << 10, Algorithm::ring, Protocol::ll);
+  CHECK(few.channels == 6);
+  CHECK(few.threads == 64);
+  const Plan usual = plan("NCCL_LL128_NTHREADS", "160", 24 << 10, Algorithm::ring, Protocol::ll);
+  CHECK(usual.channels == 1);
+  CHECK(usual.threads == 256);
+  // Of a tree 8 bytes, and all threads run.
+  const Plan tree = plan("NCCL_NTHREADS", "128", 16 << 10, Algorithm::tree, Protocol::ll);
+  CHECK(tree.channels == 8);  // of 16 that the threads would have: each has 16 KiB of traffic, four times that of bytes
+  CHECK(tree.threads == 640);
+  // Simple's 64 bytes, LL128's 8.
+  CHECK(plan("NCCL_NTHREADS", "128", 64 << 10, Algorithm::ring, Protocol::simple).channels == 8);
+  CHECK(plan("NCCL_NTHREADS", "512", 64 << 10, Algorithm::ring, Protocol::simple).channels == 2);
+  CHECK(plan("NCCL_LL128_NTHREADS", "160", 16 << 10, Algorithm::ring, Protocol::ll128).channels == 2);
+  CHECK(plan("NCCL_LL128_NTHREADS", "160", 64 << 10, Algorithm::ring, Protocol::ll128).channels == 8);
+  CHECK(plan("NCCL_NTHREADS", "64", 64 << 10, Algorithm::ring, Protocol::ll128).threads == 640);
+}
+
 TEST_CASE("a chain's hops count one by one where channels pass the GPUs in unlike orders") {
   const auto latency = [](int nodes, int per_node, Protocol p) {
     const Communicator c = test::communicator("dgx-h100", nodes, per_node);
@@ -248,6 +287,39 @@ TEST_CASE("a chain's hops count one by one where channels pass the GPUs in unlik
   // One order of one GPU on each node, and of a switch's: one hop.
   CHECK(latency(2, 1, Protocol::ll) == Approx(6.6 + 2.7));
   CHECK(latency(1, 0, Protocol::ll) == Approx(6.6 + 0.6));
+}
+
+TEST_CASE(
+    "a chain's one hop is its ring's, and NCCL has it on one node too where channels pass the GPUs in one order") {
+  const auto believed = [](const Communicator& c, std::int64_t size, Protocol p) {
+    return candidate(c, CollectiveKind::broadcast, Bytes(size), Algorithm::ring, p);
+  };
+  // 8.4 + 3.4 over NVLink and 8.4 + 5.7 over PCIe, where a tree's hop under Simple is 4.
+  const Communicator a100 = test::communicator("dgx-a100", 1), l40s = test::communicator("l40s-pcie", 1);
+  CHECK(test::us(believed(a100, 690 << 10, Protocol::simple).latency) == Approx(11.8));
+  CHECK(test::us(believed(a100, 690 << 10, Protocol::simple).time) == Approx(11.8 + 690 * 1.024 / 240));
+  CHECK(test::us(believed(l40s, 56 << 10, Protocol::simple).latency) == Approx(14.1));
+  CHECK(test::us(believed(l40s, 56 << 10, Protocol::simple).time) == Approx(14.1 + 56 * 1.024 / 10));
+  CHECK(planned(a100, CollectiveKind::broadcast, Bytes(690 << 10)).protocol == Protocol::simple);
+  CHECK(planned(l40s, CollectiveKind::reduce, Bytes(56 << 10)).protocol == Protocol::ll);
+  // Straight NVLinks: a hop for every rank.
+  const Communicator dgx1 = test::communicator("dgx1-v100", 1);
+  CHECK(test::us(believed(dgx1, 8, Protocol::ll).latency) == Approx(6.6 + 8 * 0.6));
+  CHECK(test::us(believed(dgx1, 8, Protocol::ll128).latency) == Approx(14 + 8 * 1.9));
+  CHECK(test::us(believed(dgx1, 8, Protocol::simple).latency) == Approx(8.4 + 8 * 4.0));
+}
+
+TEST_CASE("chains of 2.8.4 leave LL where ABCI's tables do, between 512 KiB and 1 MiB") {
+  nccl::Environment old;
+  old.version = 20804;
+  const auto protocol = [&](const char* machine, std::int64_t size) {
+    return planned(test::communicator(machine, 1, 4, old), CollectiveKind::broadcast, Bytes(size)).protocol;
+  };
+  // 512 KiB, 1 and 2 MiB take 34, 46 and 54 us on V100, 43, 54 and 57 us on A100.
+  CHECK(protocol("abci-v100", 512 << 10) == Protocol::ll);
+  CHECK(protocol("abci-v100", 1 << 20) == Protocol::ll128);
+  CHECK(protocol("abci-a100", 512 << 10) == Protocol::ll);
+  CHECK(protocol("abci-a100", 1 << 20) == Protocol::simple);
 }
 
 TEST_CASE("variables narrow the choice") {

@@ -64,7 +64,7 @@ struct Environment {
   std::optional<int> min_channels, max_channels;  ///< NCCL_MIN_NCHANNELS, NCCL_MAX_NCHANNELS and their older names
   std::optional<int> min_blocks, max_blocks;      ///< NCCL_MIN_CTAS, NCCL_MAX_CTAS: of these channels and of NVLS
   std::optional<int> nvls_channels;               ///< NCCL_NVLS_NCHANNELS
-  std::optional<int> threads;                     ///< NCCL_NTHREADS, of Simple
+  std::optional<int> threads;                     ///< NCCL_NTHREADS, of LL and Simple
   std::optional<int> ll128_threads;               ///< NCCL_LL128_NTHREADS
   bool nvls = true;                               ///< NCCL_NVLS_ENABLE
   bool collnet = false;                           ///< NCCL_COLLNET_ENABLE
