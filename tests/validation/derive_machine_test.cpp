@@ -173,6 +173,40 @@ TEST_CASE("NICs of another number, rate and kind are put right, and the forecast
   CHECK(efa.spec.gpu.model == "H200-SXM5-141GB");
 }
 
+TEST_CASE("a network that is taken from another machine comes with NCCL's plugin for it, and without the likest's") {
+  // Its GPUs and rates are those of Google's A3 Mega, whose variables are of TCPXO.
+  const MeasuredFacts ndr = facts("H100-SXM5-80GB", "NVLink4 NVSwitch", "8x NDR200", 2, 8);
+  const DerivedMachine infiniband = derived(ndr);
+  CHECK(infiniband.derivation.base == "gcp-a3-mega");
+  CHECK_FALSE(infiniband.derivation.network.empty());
+  CHECK(infiniband.spec.plugin == NetworkPlugin());
+  CHECK(infiniband.derivation.assumed.empty());
+  CHECK(load_topology("gcp-a3-mega", source_tree)->plugin != NetworkPlugin());
+
+  const DerivedMachine efa = derived(facts("B200-SXM6-180GB", "NVLink5 NVSwitch", "8x 400Gb/s EFA", 2, 8));
+  CHECK(efa.derivation.network == "aws-p5");
+  CHECK(efa.spec.plugin == load_topology("aws-p5", source_tree)->plugin);
+  CHECK(efa.spec.plugin.latency == Seconds(75e-6));
+
+  // Nothing that is described has such NICs: the likest's plugin is of others, too.
+  std::vector<TopologySpec> only = described();
+  std::erase_if(only, [](const TopologySpec& spec) { return spec.name != "gcp-a3-mega"; });
+  const DerivedMachine none = derive_machine(only, ndr, 8).value();
+  CHECK(none.spec.plugin == NetworkPlugin());
+  CHECK(none.derivation.assumed == std::vector<std::string>{"the latency of infiniband"});
+}
+
+TEST_CASE("where nobody says what the NICs are, the plugin that is taken is listed") {
+  const auto assumed = [](const char* nics) {
+    return fmt::format(
+        "{}", fmt::join(derived(facts("H100-SXM5-80GB", "NVLink4 NVSwitch", nics, 2, 8)).derivation.assumed, "; "));
+  };
+  CHECK(assumed("8x 200Gb/s").find("NCCL's network plugin (that of gcp-a3-mega, which sets NCCL_PROTO=Simple,LL128") !=
+        std::string::npos);
+  CHECK(assumed("8x 400Gb/s").find("plugin") == std::string::npos);  // the vendor's own system has none
+  CHECK(assumed("8x TCPXO 200Gb/s").empty());
+}
+
 TEST_CASE("four GPUs that are joined straight share the NVLinks that a module has") {
   const DerivedMachine out =
       derived(facts("A100-SXM4-64GB", "NVLink3 (4 links per pair, no NVSwitch)", "4x IB HDR100", 2, 4));

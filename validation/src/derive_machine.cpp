@@ -122,7 +122,8 @@ class Making {
     const bool has_network = !std::holds_alternative<std::monostate>(spec.network);
     if (!known_.nics.any()) {
       if (!has_network) borrow_network({}, Bandwidth(), fmt::format("the network of {}", made_.derivation.base));
-      return assume(fmt::format("nics_per_node (taken: {} of {})", ports_of(made_.spec), gb(network_rate(made_.spec))));
+      assume(fmt::format("nics_per_node (taken: {} of {})", ports_of(made_.spec), gb(network_rate(made_.spec))));
+      return assume_plugin();
     }
     use("nics_per_node", facts_.nics);
     const int of = facts_.gpus_per_node > 0 ? std::min(facts_.gpus_per_node, size) : size;
@@ -134,6 +135,7 @@ class Making {
     const bool other_kind = !kind.empty() && kind != network_kind(spec);
     const Bandwidth rate = ports.rate ? *ports.rate : Bandwidth();
     if (!has_network || other_kind) borrow_network(kind, rate, kind);
+    if (kind.empty()) assume_plugin();
     if (ports.rate && !near(network_rate(spec), rate)) {
       change("nics_per_node", fmt::format("NICs of {} instead of {}", gb(rate), gb(network_rate(spec))),
              fmt::format("{:.4g}g", rate.value() * 8 / 1e9));
@@ -315,7 +317,17 @@ class Making {
     }
   }
 
-  /// The network of the described machine whose NICs are of that kind, and nearest in rate.
+  /// Where nobody said what the NICs are: whose plugin NCCL is taken to have, with what it sets.
+  void assume_plugin() {
+    const NetworkPlugin& plugin = made_.spec.plugin;
+    if (plugin == NetworkPlugin()) return;
+    std::string sets;
+    for (const auto& [name, value] : plugin.environment) sets += fmt::format(" {}={}", name, value);
+    const std::string& of = made_.derivation.network.empty() ? made_.derivation.base : made_.derivation.network;
+    assume(fmt::format("NCCL's network plugin (that of {}{}{})", of, sets.empty() ? "" : ", which sets", sets));
+  }
+
+  /// The network of the described machine whose NICs are of that kind, and nearest in rate, with NCCL's plugin for it.
   void borrow_network(const std::string& kind, Bandwidth rate, const std::string& what) {
     TopologySpec& spec = made_.spec;
     const TopologySpec* best = nullptr;
@@ -325,13 +337,18 @@ class Making {
     for (const TopologySpec& one : all_) {
       if (one.teaching || one.gpu.model.empty() || std::holds_alternative<std::monostate>(one.network)) continue;
       if (!is_kind(one, one.network_devices, DeviceKind::nic)) continue;
-      if (!kind.empty() && network_kind(one) != kind) continue;
+      if (kind.empty() ? one.plugin != NetworkPlugin() : network_kind(one) != kind) continue;
       if (best == nullptr || distance(one) < distance(*best)) best = &one;
     }
-    if (best == nullptr) return assume(fmt::format("the latency of {}", kind));
+    if (best == nullptr) {
+      // What the likest's plugin says and sets is of its own NICs.
+      spec.plugin = NetworkPlugin();
+      spec.plugin.sockets = kind == "tcp";
+      return assume(fmt::format("the latency of {}", kind));
+    }
     if (spec.network_devices.empty()) add_nics();
     spec.network = best->network;
-    spec.plugin.sockets = best->plugin.sockets;
+    spec.plugin = best->plugin;
     made_.derivation.network = best->name;
     change("nics_per_node",
            fmt::format("the network of {}{}", best->name, what == kind && !kind.empty() ? ": " + kind : ""),
