@@ -133,6 +133,20 @@ TEST_CASE("words of a sidecar on NICs") {
                           {"2x HDR100", 2, 100, "infiniband"},
                           {"8x ConnectX-7", 8, 400, ""},
                           {"4x 50GB/s", 4, 400, ""},
+                          {"16x EFAv3 200Gb/s", 16, 200, "efa"},
+                          {"4x 100Gb/s EFAv2", 4, 100, "efa"},
+                          {"8x RoCEv2 400Gb/s", 8, 400, "roce"},
+                          {"1x gVNIC 100Gb/s", 1, 100, "tcp"},
+                          {"8xFasTrak", 8, 0, "tcpx"},
+                          {"GPUDirect-TCPX 4x 200Gb/s", 4, 200, "tcpx"},
+                          {"4xHDR", 4, 200, "infiniband"},
+                          {"8x XDR", 8, 800, "infiniband"},
+                          {"8 XDR", 0, 800, "infiniband"},
+                          {"InfiniBand, 8 NICs, 400Gb/s", 8, 400, "infiniband"},
+                          {"ConnectX-7 x8 RoCE", 0, 400, "roce"},
+                          {"NDR200 x4", 0, 200, "infiniband"},
+                          {"HDR (PCIe gen 4 x16)", 0, 200, "infiniband"},
+                          {"8x OPA 100Gb/s", 8, 100, ""},
                           {"none", 0, 0, ""},
                           {"n/a", 0, 0, ""},
                           {"unknown", 0, 0, ""},
@@ -205,6 +219,16 @@ TEST_CASE("where nobody says what the NICs are, the plugin that is taken is list
         std::string::npos);
   CHECK(assumed("8x 400Gb/s").find("plugin") == std::string::npos);  // the vendor's own system has none
   CHECK(assumed("8x TCPXO 200Gb/s").empty());
+}
+
+TEST_CASE("NICs of a kind that no word here has are taken for the likest's, and listed") {
+  const auto assumed = [](const char* nics) {
+    return derived(facts("H100-SXM5-80GB", "NVLink4 NVSwitch", nics, 2, 8)).derivation.assumed;
+  };
+  CHECK(assumed("8x OPA 400Gb/s") ==
+        std::vector<std::string>{"a kind of NICs that is known here (taken: infiniband of dgx-h100)"});
+  CHECK(assumed("8x 200Gb/s").front() == "a kind of NICs that is known here (taken: tcpx of gcp-a3-mega)");
+  for (const char* known : {"8x NDR 400Gb/s", "32x EFAv2 100Gb/s"}) CHECK(assumed(known).empty());
 }
 
 TEST_CASE("four GPUs that are joined straight share the NVLinks that a module has") {

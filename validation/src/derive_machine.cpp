@@ -36,7 +36,7 @@ std::string gb(Bandwidth rate) { return fmt::format("{:.4g} Gb/s", rate.value() 
 class Making {
  public:
   Making(const std::vector<TopologySpec>& all, const TopologySpec& likest, const MeasuredFacts& facts, Known known)
-      : all_(all), facts_(facts), known_(std::move(known)) {
+      : all_(all), facts_(facts), known_(std::move(known)), network_of_(&likest) {
     made_.spec = likest;
     made_.derivation.base = likest.name;
     name_ = likest.name;
@@ -135,7 +135,12 @@ class Making {
     const bool other_kind = !kind.empty() && kind != network_kind(spec);
     const Bandwidth rate = ports.rate ? *ports.rate : Bandwidth();
     if (!has_network || other_kind) borrow_network(kind, rate, kind);
-    if (kind.empty()) assume_plugin();
+    if (kind.empty()) {
+      const std::string taken = network_kind(*network_of_);
+      assume(fmt::format("a kind of NICs that is known here (taken: {} of {})", taken.empty() ? "that" : taken,
+                         network_of_->name));
+      assume_plugin();
+    }
     if (ports.rate && !near(network_rate(spec), rate)) {
       change("nics_per_node", fmt::format("NICs of {} instead of {}", gb(rate), gb(network_rate(spec))),
              fmt::format("{:.4g}g", rate.value() * 8 / 1e9));
@@ -323,8 +328,8 @@ class Making {
     if (plugin == NetworkPlugin()) return;
     std::string sets;
     for (const auto& [name, value] : plugin.environment) sets += fmt::format(" {}={}", name, value);
-    const std::string& of = made_.derivation.network.empty() ? made_.derivation.base : made_.derivation.network;
-    assume(fmt::format("NCCL's network plugin (that of {}{}{})", of, sets.empty() ? "" : ", which sets", sets));
+    assume(fmt::format("NCCL's network plugin (that of {}{}{})", network_of_->name, sets.empty() ? "" : ", which sets",
+                       sets));
   }
 
   /// The network of the described machine whose NICs are of that kind, and nearest in rate, with NCCL's plugin for it.
@@ -350,6 +355,7 @@ class Making {
     spec.network = best->network;
     spec.plugin = best->plugin;
     made_.derivation.network = best->name;
+    network_of_ = best;
     change("nics_per_node",
            fmt::format("the network of {}{}", best->name, what == kind && !kind.empty() ? ": " + kind : ""),
            kind.empty() ? "network" : kind);
@@ -378,6 +384,7 @@ class Making {
   const std::vector<TopologySpec>& all_;
   const MeasuredFacts& facts_;
   Known known_;
+  const TopologySpec* network_of_;  ///< the likest, or whose network was borrowed
   DerivedMachine made_;
   std::string name_;
   int like_ = 3;  ///< of the GPU
