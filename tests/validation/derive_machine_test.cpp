@@ -260,6 +260,32 @@ TEST_CASE("a card that no file has goes by its generation, its slot and its NIC"
   CHECK(gen3.spec.links.front().bandwidth.value() == Approx(15.75e9));
 }
 
+TEST_CASE("a slot is as wide as the NIC whose network was borrowed") {
+  const auto nic_slot = [](const TopologySpec& spec) {
+    for (const LinkGroup& link : spec.links)
+      if (link.from == spec.network_devices || link.to == spec.network_devices) return link.bandwidth.value();
+    return 0.0;
+  };
+  // Both are made of v100-pcie-ethernet, whose 10 GbE is in eight lanes of generation 3: 7.88 GB/s.
+  const MeasuredFacts a10 = facts("NVIDIA A10G", "none", "EFA 100Gb/s", 4, 1);
+  const MeasuredFacts gh200 = facts("GH200-120GB", "none", "1x Slingshot 200Gb/s", 4, 1);
+  const double size = static_cast<double>(1 << 30);
+  for (const auto& [of, line] : {std::pair(a10, 12.5e9), std::pair(gh200, 25e9)}) {
+    INFO(of.gpu);
+    const DerivedMachine out = derived(of);
+    CHECK(out.derivation.base == "v100-pcie-ethernet");
+    CHECK(gigabits(out.spec) == Approx(line * 8 / 1e9));
+    CHECK(nic_slot(out.spec) >= line);
+    // Bound by NICs over the host's bridge, which carry 0.76 of line rate.
+    CHECK(size * 2 * 3 / 4 / priced(out.spec, of) == Approx(0.76 * line).epsilon(0.05));
+  }
+}
+
+TEST_CASE("networks of one kind and several rates are machines of several names") {
+  const auto name = [](const char* nics) { return derived(facts("GH200-120GB", "none", nics, 2, 1)).spec.name; };
+  CHECK(name("1x EFA 100Gb/s") != name("1x EFA 400Gb/s"));
+}
+
 TEST_CASE("a GPU in the place of a Grace's module reaches its CPU over PCIe") {
   const auto count = [](const TopologySpec& spec, LinkKind kind) {
     return std::count_if(spec.links.begin(), spec.links.end(),

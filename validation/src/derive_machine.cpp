@@ -120,8 +120,12 @@ class Making {
     TopologySpec& spec = made_.spec;
     const int size = endpoints_of(spec);
     const bool has_network = !std::holds_alternative<std::monostate>(spec.network);
+    const Bandwidth rate_before = network_rate(spec);
     if (!known_.nics.any()) {
-      if (!has_network) borrow_network({}, Bandwidth(), fmt::format("the network of {}", made_.derivation.base));
+      if (!has_network) {
+        borrow_network({}, Bandwidth(), fmt::format("the network of {}", made_.derivation.base));
+        widen_slots(network_rate(spec));
+      }
       assume(fmt::format("nics_per_node (taken: {} of {})", ports_of(made_.spec), gb(network_rate(made_.spec))));
       return assume_plugin();
     }
@@ -145,8 +149,9 @@ class Making {
       change("nics_per_node", fmt::format("NICs of {} instead of {}", gb(rate), gb(network_rate(spec))),
              fmt::format("{:.4g}g", rate.value() * 8 / 1e9));
       std::visit(SetNetworkRate{rate}, spec.network);
-      widen_slots(rate);
     }
+    // Whether it was set, or came with a borrowed network.
+    if (!near(network_rate(spec), rate_before)) widen_slots(network_rate(spec));
     if (ports.count > 0 && ports.count != ports_of(spec)) {
       const int before = ports_of(spec);
       join_nics(ports.count);
@@ -358,7 +363,7 @@ class Making {
     network_of_ = best;
     change("nics_per_node",
            fmt::format("the network of {}{}", best->name, what == kind && !kind.empty() ? ": " + kind : ""),
-           kind.empty() ? "network" : kind);
+           (kind.empty() ? "network" : kind) + best->name);
   }
 
   /// One adapter beside the first socket of a machine that was described without a network.
