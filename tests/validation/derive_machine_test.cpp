@@ -110,6 +110,28 @@ TEST_CASE("words of a sidecar on NVLink") {
   CHECK(parse_nvlink("none (PCIe gen5)").pcie_generation == 5);
 }
 
+TEST_CASE("words of a sidecar on NVLink's bridges") {
+  const NvlinkWords pairs = parse_nvlink("NVLink bridge, pairs");
+  CHECK(pairs.links == GpuLinks::nvlink);
+  CHECK(pairs.bridges);
+  CHECK(pairs.together == 2);
+  CHECK(parse_nvlink("NVLink3 bridge").together == 0);
+  CHECK(parse_nvlink("4-way NVLink bridges").together == 4);
+  CHECK(parse_nvlink("NV bridge").links == GpuLinks::nvlink);
+  for (const char* none : {"no NVLink bridge", "without NVLink", "none (no bridge)"})
+    CHECK(parse_nvlink(none).links == GpuLinks::pcie);
+  const auto rate = [](const char* gpu) {
+    const auto card = bridged_card(parse_gpu(gpu));
+    return card ? card->links * card->link_rate / 1e9 : 0;
+  };
+  for (const char* ga102 : {"NVIDIA RTX A6000", "NVIDIA GeForce RTX 3090", "NVIDIA A40"})
+    CHECK(rate(ga102) == Approx(56.25));
+  for (const char* of_three : {"NVIDIA A100-PCIE-40GB", "NVIDIA H100 PCIe", "NVIDIA H100 NVL"})
+    CHECK(rate(of_three) == Approx(300));
+  for (const char* none : {"H100-SXM5-80GB", "NVIDIA L40S", "Tesla V100-PCIE-32GB", "NVIDIA RTX 6000 Ada Generation"})
+    CHECK(rate(none) == 0);
+}
+
 TEST_CASE("words of a sidecar on NICs") {
   struct Case {
     const char* text;
@@ -258,6 +280,62 @@ TEST_CASE("a card that no file has goes by its generation, its slot and its NIC"
   CHECK(h100.spec.links.front().bandwidth.value() == Approx(63e9));  // PCI Express 5.0
   const DerivedMachine gen3 = derived(facts("Tesla T4", "none (PCIe gen3)", "", 1, 4));
   CHECK(gen3.spec.links.front().bandwidth.value() == Approx(15.75e9));
+}
+
+TEST_CASE("NVLink's bridges join cards two by two, at the card's own rate") {
+  const auto pairs = [](const TopologySpec& spec) {
+    std::vector<std::pair<int, int>> out;
+    for (const LinkGroup& link : spec.links)
+      if (link.kind == LinkKind::nvlink) out.insert(out.end(), link.pairs.begin(), link.pairs.end());
+    return out;
+  };
+  const double size = static_cast<double>(1 << 30);
+
+  const MeasuredFacts a6000 = facts("NVIDIA RTX A6000", "NVLink bridge, pairs", "", 1, 4);
+  const DerivedMachine four = derived(a6000);
+  CHECK(nvlink(four.spec) == Approx(56.25));
+  CHECK(pairs(four.spec)[0] == std::pair(0, 1));
+  CHECK(pairs(four.spec)[1] == std::pair(2, 3));
+  CHECK(fmt::format("{}", fmt::join(four.derivation.assumed, "; ")) ==
+        "the rate of NVLink's bridges (taken: the card's data sheet, 56.25 GB/s per direction)");
+  // From pair to pair it is PCI Express, below 31.5 GB/s: rings of all four have no more.
+  CHECK(size * 1.5 / priced(four.spec, a6000) < 31.5e9);
+
+  const MeasuredFacts two = facts("NVIDIA GeForce RTX 3090", "NVLink3 bridge", "", 1, 2);
+  const double busbw = size / priced(derived(two).spec, two);
+  CHECK(busbw > 31.5e9);
+  CHECK(busbw < 56.25e9);
+
+  CHECK(nvlink(derived(facts("NVIDIA H100 NVL", "NVLink4", "", 1, 2)).spec) == Approx(300));
+  CHECK(nvlink(derived(facts("NVIDIA A100 80GB PCIe", "NVLink3 bridges", "", 1, 8)).spec) == Approx(300));
+  CHECK(nvlink(derived(facts("A100-PCIE-40GB", "NVLink3 (4 links per pair)", "", 1, 2)).spec) == Approx(100));
+  // Four that are joined with each other: a third of 450 GB/s to each.
+  const DerivedMachine way = derived(facts("NVIDIA H200 NVL", "4-way NVLink bridge", "", 1, 8));
+  CHECK(nvlink(way.spec) == Approx(150));
+  CHECK(pairs(way.spec).size() == 12);
+  // Which are joined is said to be a guess where more than two could be.
+  const DerivedMachine unsaid = derived(facts("NVIDIA A40", "NVLink bridges (50 GB/s/dir)", "", 1, 8));
+  CHECK(nvlink(unsaid.spec) == Approx(50));
+  REQUIRE(unsaid.derivation.assumed.size() == 1);
+  CHECK(unsaid.derivation.assumed.front() == "which GPUs bridges join (taken: two by two, others by PCIe)");
+
+  // No card's data sheet: over PCIe, and said so. Cards without NVLink are nothing's like.
+  const DerivedMachine v100 = derived(facts("Tesla V100-PCIE-32GB", "NVLink2 bridge", "", 1, 2));
+  CHECK(nvlink(v100.spec) == 0);
+  CHECK(v100.derivation.assumed.back().find("what bridges") == 0);
+  CHECK_FALSE(derive_machine(described(), facts("L40S", "NVLink bridge", "", 1, 2), 2).ok());
+  // Modules keep theirs.
+  CHECK(nvlink(derived(facts("A100-SXM4-80GB", "NVLink3 NVSwitch", "", 1, 8)).spec) == Approx(300));
+}
+
+TEST_CASE("every number of cards with bridges makes a machine that NCCL runs on") {
+  for (const char* gpu : {"NVIDIA RTX A6000", "NVIDIA A100 80GB PCIe", "NVIDIA H100 NVL", "NVIDIA GeForce RTX 2080 Ti"})
+    for (const int gpus : {2, 3, 4, 8, 10})
+      for (const int nodes : {1, 2}) {
+        const MeasuredFacts of = facts(gpu, "NVLink bridge", "1x 100GbE RoCE", nodes, gpus);
+        INFO(gpu << ", " << gpus << " GPUs, " << nodes << " nodes");
+        CHECK(priced(derived(of).spec, of) > 0);
+      }
 }
 
 TEST_CASE("a slot is as wide as the NIC whose network was borrowed") {

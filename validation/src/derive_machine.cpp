@@ -115,6 +115,40 @@ class Making {
     if (wanted <= 0) assume("the rate of NVLink");
   }
 
+  /// Neighbours two by two, or as many as is said; others reach each other by PCIe.
+  void set_bridges() {
+    if (!known_.bridged) return;
+    TopologySpec& spec = made_.spec;
+    const NvlinkWords& said = known_.nvlink;
+    const std::optional<BridgedCard> card = bridged_card(known_.gpu);
+    const int size = endpoints_of(spec);
+    const int together = std::min(said.together > 1 ? said.together : 2, size);
+    if (together < 2) return;
+    const std::optional<Bandwidth> link_rate = card ? Bandwidth(card->link_rate) : nvlink_rate(said.generation);
+    const int links = said.count > 0 ? said.count : card ? card->links : 0;
+    Bandwidth of_gpu = said.per_gpu ? *said.per_gpu : link_rate ? *link_rate * links : Bandwidth();
+    if (!said.per_gpu && said.per_pair) of_gpu = of_gpu * static_cast<double>(together - 1);
+    if (of_gpu.value() <= 0)
+      return assume(fmt::format("what bridges '{}' has (none are known here: all by PCIe)", printable(facts_.gpu)));
+    LinkGroup link;
+    link.from = link.to = gpus_of(spec)->name;
+    link.wiring = Wiring::pairs;
+    for (int a = 0; a < size; ++a)
+      for (int b = a + 1; b < size && b / together == a / together; ++b) link.pairs.emplace_back(a, b);
+    link.kind = LinkKind::nvlink;
+    link.bandwidth = of_gpu / static_cast<double>(together - 1);
+    link.latency = Seconds(1e-6);  // as of straight NVLinks in the machines' files
+    spec.links.push_back(std::move(link));
+    const std::string each = together == 2 ? "two by two" : fmt::format("{} by {}", together, together);
+    const double rate = of_gpu.value() / 1e9;
+    change("nvlink", fmt::format("bridges of NVLink, {:.4g} GB/s per GPU, {}", rate, each),
+           fmt::format("bridges{:.4g}x{}", rate, together));
+    if (!said.per_gpu && said.count == 0)
+      assume(
+          fmt::format("the rate of NVLink's bridges (taken: the card's data sheet, {:.4g} GB/s per direction)", rate));
+    if (said.together == 0 && size > 2) assume("which GPUs bridges join (taken: two by two, others by PCIe)");
+  }
+
   void set_network() {
     if (!known_.several_nodes) return;
     TopologySpec& spec = made_.spec;
@@ -425,6 +459,7 @@ Result<DerivedMachine> derive_machine(const std::vector<TopologySpec>& all, cons
   making.set_gpu();
   making.set_links();
   making.set_count();
+  making.set_bridges();
   making.set_network();
   DerivedMachine out = std::move(making).take();
   out.derivation.equals = likest->equals;

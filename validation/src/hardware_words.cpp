@@ -5,7 +5,6 @@
 #include <cctype>
 #include <vector>
 
-#include "gpu_name.hpp"
 #include "values.hpp"
 
 namespace collcast {
@@ -165,11 +164,14 @@ NvlinkWords parse_nvlink(std::string_view text) {
   const std::vector<std::string> all = tokens(text);
   NvlinkWords out;
   out.pcie_generation = number_after(all, "gen");
-  if (has(all, "none") || (has(all, "pcie") && !has(all, "nvlink"))) {
+  const std::string small = lower(text);
+  const bool none =
+      has(all, "none") || small.find("without nvlink") != std::string::npos ||
+      (small.find("no nvlink") != std::string::npos && small.find("no nvlink switch") == std::string::npos);
+  if (none || (has(all, "pcie") && !has(all, "nvlink"))) {
     out.links = GpuLinks::pcie;
     return out;
   }
-  const std::string small = lower(text);
   out.generation = number_after(all, "nvlink");
   const bool denied = small.find("no nvswitch") != std::string::npos || has(all, "mesh");
   const bool rack = has(all, "nvl") && number_after(all, "nvl") > 0;
@@ -183,6 +185,11 @@ NvlinkWords parse_nvlink(std::string_view text) {
     if (all[i] == "links" || all[i] == "link")
       if (const auto count = read_whole(all[i - 1])) out.count = *count;
   out.per_pair = small.find("per pair") != std::string::npos;
+  out.bridges = has(all, "bridge") || has(all, "bridges") || has(all, "bridged");
+  for (std::size_t i = 1; i < all.size(); ++i)
+    if (all[i] == "way")
+      if (const auto together = read_whole(all[i - 1])) out.together = *together;
+  if (out.together == 0 && (has(all, "pairs") || has(all, "pairwise"))) out.together = 2;
   if (const auto gb = small.find("gb/s"); gb != std::string::npos && small.find("/dir") != std::string::npos) {
     const std::size_t begin = small.find_last_not_of(" .0123456789", gb - 1);
     std::string number = small.substr(begin + 1, gb - begin - 1);
@@ -190,7 +197,7 @@ NvlinkWords parse_nvlink(std::string_view text) {
     if (const auto value = read_whole(number)) out.per_gpu = Bandwidth(*value * 1e9);
   }
   // Of cards, too: bridges have links that are counted, and say no more of themselves.
-  if (out.links == GpuLinks::unsaid && (out.count > 0 || out.per_gpu))
+  if (out.links == GpuLinks::unsaid && (out.count > 0 || out.per_gpu || out.bridges))
     out.links = out.per_pair ? GpuLinks::straight : GpuLinks::nvlink;
   return out;
 }
@@ -198,6 +205,31 @@ NvlinkWords parse_nvlink(std::string_view text) {
 std::optional<Bandwidth> nvlink_rate(int generation) {
   if (generation < 2 || generation > 5) return std::nullopt;
   return Bandwidth(generation == 5 ? 50e9 : 25e9);
+}
+
+std::optional<BridgedCard> bridged_card(const GpuName& gpu) {
+  // TU102 and TU104: one or two x8 links, 50 GB/s both ways each
+  // [techpowerup.com/review/nvidia-geforce-turing-geforce-rtx-architecture/14.html].
+  constexpr double nvlink = 25e9;
+  // GA102: four x4 links, 56.25 GB/s per direction together [NVIDIA Ampere GA102 GPU Architecture, "Third-Generation
+  // NVLink"], the 112.5 both ways of RTX A6000 and A40
+  // [servethehome.com/nvidia-rtx-a6000-48gb-gpu-drops-quadro-designation].
+  constexpr double narrow = 14.0625e9;
+  // A100 and H100: 600 both ways between two, by three bridges [PCIe columns of their data sheets, from their
+  // well-known figures, not looked up; H100 NVL: aiminingco.com/gpu/h100-nvl/specs]. A800 and H800: 400, as their
+  // modules (hgx-a800, hgx-h800). A30: 200, H200 NVL: 900 [data sheets, likewise not looked up].
+  constexpr std::array cards{BridgedCard{"rtx2080ti", 2, nvlink, false},    BridgedCard{"rtx2080", 1, nvlink, false},
+                             BridgedCard{"rtx2080super", 1, nvlink, false}, BridgedCard{"rtx3090", 4, narrow, false},
+                             BridgedCard{"rtx3090ti", 4, narrow, false},    BridgedCard{"rtxa6000", 4, narrow, false},
+                             BridgedCard{"a6000", 4, narrow, false},        BridgedCard{"rtxa5500", 4, narrow, false},
+                             BridgedCard{"rtxa5000", 4, narrow, false},     BridgedCard{"rtxa4500", 4, narrow, false},
+                             BridgedCard{"a40", 4, narrow, false},          BridgedCard{"a30", 4, nvlink, false},
+                             BridgedCard{"a100", 12, nvlink, true},         BridgedCard{"a800", 8, nvlink, true},
+                             BridgedCard{"h100", 12, nvlink, true},         BridgedCard{"h800", 8, nvlink, true},
+                             BridgedCard{"h200", 18, nvlink, true}};
+  const auto found = std::find_if(cards.begin(), cards.end(), [&](const BridgedCard& c) { return gpu.chip == c.chip; });
+  if (found == cards.end() || (found->has_modules && gpu.form == "sxm")) return std::nullopt;
+  return *found;
 }
 
 std::optional<Bandwidth> pcie_rate(int generation) {

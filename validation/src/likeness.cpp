@@ -41,6 +41,18 @@ struct NetworkRate {
 
 }  // namespace
 
+namespace {
+
+/// Cards have bridges to their neighbours, where modules have NVSwitches or NVLinks on their board.
+bool joined_by_bridges(const GpuName& gpu, const NvlinkWords& said) {
+  if (said.links != GpuLinks::nvlink && said.links != GpuLinks::straight) return false;
+  if (gpu.form == "sxm") return false;
+  const std::optional<BridgedCard> card = bridged_card(gpu);
+  return said.bridges || gpu.form == "pci" || gpu.chip.starts_with("rtx") || (card && !card->has_modules);
+}
+
+}  // namespace
+
 Known known_of(const MeasuredFacts& facts, int per_node) {
   Known out;
   out.gpu_text = facts.gpu;
@@ -51,6 +63,8 @@ Known known_of(const MeasuredFacts& facts, int per_node) {
     out.nvlink.links = GpuLinks::pcie;
   if (out.nvlink.links == GpuLinks::unsaid) out.nvlink.links = links_of_form(out.gpu);
   if (out.nvlink.pcie_generation == 0) out.nvlink.pcie_generation = parse_nvlink(facts.gpu).pcie_generation;
+  out.bridged = joined_by_bridges(out.gpu, out.nvlink);
+  if (out.bridged) out.nvlink.links = GpuLinks::pcie;
   out.nics = parse_nics(facts.nics);
   out.gpus = facts.nvlink_domain > 0 ? facts.nvlink_domain : facts.gpus_per_node;
   out.per_node = per_node;
@@ -111,8 +125,9 @@ std::optional<Likeness> likeness(const Known& known, const TopologySpec& spec) {
   if (spec.teaching || spec.gpu.model.empty()) return std::nullopt;
   const GpuLinks has = links_of(spec);
   if (!compatible(known.nvlink.links, has)) return std::nullopt;
-  if (known.nvlink.links != GpuLinks::pcie && known.nvlink.links != GpuLinks::unsaid && never_has_nvlink(known))
-    return std::nullopt;
+  const bool has_nvlink =
+      known.bridged || (known.nvlink.links != GpuLinks::pcie && known.nvlink.links != GpuLinks::unsaid);
+  if (has_nvlink && never_has_nvlink(known)) return std::nullopt;
   const int gpu = gpu_likeness(known, spec);
   if (gpu < 3 && !known.capability) return std::nullopt;
   // Of a GPU that no file has, nothing says NVLink: then it is a card.

@@ -20,6 +20,7 @@ struct Known {
   GpuName gpu;
   std::optional<int> capability;
   NvlinkWords nvlink;
+  bool bridged = false;  ///< cards that NVLink's bridges join; `nvlink.links` is what they have else: PCIe
   NicWords nics;
   int gpus = 0;  ///< of a node, or of an NVLink domain of several; 0: not said
   int per_node = 0;
