@@ -209,6 +209,18 @@ TEST_CASE("NICs of another number, rate and kind are put right, and the forecast
   CHECK(efa.spec.gpu.model == "H200-SXM5-141GB");
 }
 
+TEST_CASE("a sidecar that counts the NICs that NCCL_IB_HCA leaves is not warned of it") {
+  const auto remark = [](const char* nics) {
+    MeasuredTable table;
+    table.facts = facts("H100-SXM5-80GB", "NVLink4 NVSwitch", nics, 2, 8);
+    table.facts.environment = {{"NCCL_IB_HCA", "mlx5_0"}};
+    Machines all = Machines::shipped(source_tree).value();
+    return all.place(table).value().remark;
+  };
+  CHECK(remark("1x IB NDR 400Gb/s").find("NCCL_IB_HCA") == std::string::npos);
+  CHECK(remark("8x IB NDR 400Gb/s").find("NCCL_IB_HCA=mlx5_0 names 1 of a node's 8 NICs") != std::string::npos);
+}
+
 TEST_CASE("a network that is taken from another machine comes with NCCL's plugin for it, and without the likest's") {
   // Its GPUs and rates are those of Google's A3 Mega, whose variables are of TCPXO.
   const MeasuredFacts ndr = facts("H100-SXM5-80GB", "NVLink4 NVSwitch", "8x NDR200", 2, 8);
