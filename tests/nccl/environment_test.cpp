@@ -188,6 +188,35 @@ TEST_CASE("sockets in place of the described NICs are warned of, with what to do
   CHECK(test::environment({{"NCCL_NET", "IB"}}).without_effect == std::vector<std::string>{"NCCL_NET"});
 }
 
+TEST_CASE("fewer adapters than the machine has NICs are warned of, in place of having no effect") {
+  const auto said = [](const char* list, const char* machine = "dgx-h100", int nodes = 2) {
+    return warnings(test::environment({{"NCCL_IB_HCA", list}}), nodes, test::shipped(machine));
+  };
+  const auto without_effect = [](const char* list, const char* machine = "dgx-h100") {
+    return !unused(test::environment({{"NCCL_IB_HCA", list}}), test::shipped(machine)).empty();
+  };
+  REQUIRE(said("mlx5_0").size() == 1);
+  CHECK(said("mlx5_0")[0].message == "NCCL_IB_HCA=mlx5_0 names 1 of a node's 8 NICs; the forecast is of all");
+  CHECK(said("mlx5_0")[0].hint.find("nics_per_node") != std::string::npos);
+  CHECK_FALSE(without_effect("mlx5_0"));
+  for (const char* fewer : {"=mlx5_0,mlx5_3", "mlx5_0:1, mlx5_3:1,", "rocep1s0f0", "mlx5_0,mlx5_1,mlx5_2,mlx5_3"}) {
+    CHECK(said(fewer).size() == 1);
+    CHECK_FALSE(without_effect(fewer));
+  }
+  // What is left out, what begins so, and as many as there are.
+  for (const char* open : {"^mlx5_0", "^=mlx5_0", "mlx5", "mlx5_", "mlx5_bond", "", "=",
+                           "mlx5_0,mlx5_3,mlx5_4,mlx5_5,mlx5_6,mlx5_9,mlx5_10,mlx5_11"}) {
+    INFO(open);
+    CHECK(said(open).empty());
+    CHECK(without_effect(open));
+  }
+  CHECK(said("mlx5_0,mlx5_1,mlx5_2,mlx5_3", "abci-a100").empty());  // that has four
+  CHECK(said("mlx5_0", "dgx-h100", 1).empty());
+  CHECK(said("mlx5_0", "gb200-nvl72").empty());  // each server of the rack has such names
+  CHECK(said("mlx5_0", "v100-pcie-ethernet").empty());
+  CHECK(without_effect("mlx5_0", "v100-pcie-ethernet"));
+}
+
 TEST_CASE("what a machine sets holds where nobody else does, in jobs of several nodes") {
   using Variables = std::vector<std::pair<std::string, std::string>>;
   const Variables sets{{"NCCL_PROTO", "Simple"}, {"NCCL_MAX_NCHANNELS", "8"}};

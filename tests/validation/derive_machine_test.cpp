@@ -110,6 +110,28 @@ TEST_CASE("words of a sidecar on NVLink") {
   CHECK(parse_nvlink("none (PCIe gen5)").pcie_generation == 5);
 }
 
+TEST_CASE("words of a sidecar on NVLink's bridges") {
+  const NvlinkWords pairs = parse_nvlink("NVLink bridge, pairs");
+  CHECK(pairs.links == GpuLinks::nvlink);
+  CHECK(pairs.bridges);
+  CHECK(pairs.together == 2);
+  CHECK(parse_nvlink("NVLink3 bridge").together == 0);
+  CHECK(parse_nvlink("4-way NVLink bridges").together == 4);
+  CHECK(parse_nvlink("NV bridge").links == GpuLinks::nvlink);
+  for (const char* none : {"no NVLink bridge", "without NVLink", "none (no bridge)"})
+    CHECK(parse_nvlink(none).links == GpuLinks::pcie);
+  const auto rate = [](const char* gpu) {
+    const auto card = bridged_card(parse_gpu(gpu));
+    return card ? card->links * card->link_rate / 1e9 : 0;
+  };
+  for (const char* ga102 : {"NVIDIA RTX A6000", "NVIDIA GeForce RTX 3090", "NVIDIA A40"})
+    CHECK(rate(ga102) == Approx(56.25));
+  for (const char* of_three : {"NVIDIA A100-PCIE-40GB", "NVIDIA H100 PCIe", "NVIDIA H100 NVL"})
+    CHECK(rate(of_three) == Approx(300));
+  for (const char* none : {"H100-SXM5-80GB", "NVIDIA L40S", "Tesla V100-PCIE-32GB", "NVIDIA RTX 6000 Ada Generation"})
+    CHECK(rate(none) == 0);
+}
+
 TEST_CASE("words of a sidecar on NICs") {
   struct Case {
     const char* text;
@@ -133,6 +155,20 @@ TEST_CASE("words of a sidecar on NICs") {
                           {"2x HDR100", 2, 100, "infiniband"},
                           {"8x ConnectX-7", 8, 400, ""},
                           {"4x 50GB/s", 4, 400, ""},
+                          {"16x EFAv3 200Gb/s", 16, 200, "efa"},
+                          {"4x 100Gb/s EFAv2", 4, 100, "efa"},
+                          {"8x RoCEv2 400Gb/s", 8, 400, "roce"},
+                          {"1x gVNIC 100Gb/s", 1, 100, "tcp"},
+                          {"8xFasTrak", 8, 0, "tcpx"},
+                          {"GPUDirect-TCPX 4x 200Gb/s", 4, 200, "tcpx"},
+                          {"4xHDR", 4, 200, "infiniband"},
+                          {"8x XDR", 8, 800, "infiniband"},
+                          {"8 XDR", 0, 800, "infiniband"},
+                          {"InfiniBand, 8 NICs, 400Gb/s", 8, 400, "infiniband"},
+                          {"ConnectX-7 x8 RoCE", 0, 400, "roce"},
+                          {"NDR200 x4", 0, 200, "infiniband"},
+                          {"HDR (PCIe gen 4 x16)", 0, 200, "infiniband"},
+                          {"8x OPA 100Gb/s", 8, 100, ""},
                           {"none", 0, 0, ""},
                           {"n/a", 0, 0, ""},
                           {"unknown", 0, 0, ""},
@@ -173,6 +209,62 @@ TEST_CASE("NICs of another number, rate and kind are put right, and the forecast
   CHECK(efa.spec.gpu.model == "H200-SXM5-141GB");
 }
 
+TEST_CASE("a sidecar that counts the NICs that NCCL_IB_HCA leaves is not warned of it") {
+  const auto remark = [](const char* nics) {
+    MeasuredTable table;
+    table.facts = facts("H100-SXM5-80GB", "NVLink4 NVSwitch", nics, 2, 8);
+    table.facts.environment = {{"NCCL_IB_HCA", "mlx5_0"}};
+    Machines all = Machines::shipped(source_tree).value();
+    return all.place(table).value().remark;
+  };
+  CHECK(remark("1x IB NDR 400Gb/s").find("NCCL_IB_HCA") == std::string::npos);
+  CHECK(remark("8x IB NDR 400Gb/s").find("NCCL_IB_HCA=mlx5_0 names 1 of a node's 8 NICs") != std::string::npos);
+}
+
+TEST_CASE("a network that is taken from another machine comes with NCCL's plugin for it, and without the likest's") {
+  // Its GPUs and rates are those of Google's A3 Mega, whose variables are of TCPXO.
+  const MeasuredFacts ndr = facts("H100-SXM5-80GB", "NVLink4 NVSwitch", "8x NDR200", 2, 8);
+  const DerivedMachine infiniband = derived(ndr);
+  CHECK(infiniband.derivation.base == "gcp-a3-mega");
+  CHECK_FALSE(infiniband.derivation.network.empty());
+  CHECK(infiniband.spec.plugin == NetworkPlugin());
+  CHECK(infiniband.derivation.assumed.empty());
+  CHECK(load_topology("gcp-a3-mega", source_tree)->plugin != NetworkPlugin());
+
+  const DerivedMachine efa = derived(facts("B200-SXM6-180GB", "NVLink5 NVSwitch", "8x 400Gb/s EFA", 2, 8));
+  CHECK(efa.derivation.network == "aws-p5");
+  CHECK(efa.spec.plugin == load_topology("aws-p5", source_tree)->plugin);
+  CHECK(efa.spec.plugin.latency == Seconds(75e-6));
+
+  // Nothing that is described has such NICs: the likest's plugin is of others, too.
+  std::vector<TopologySpec> only = described();
+  std::erase_if(only, [](const TopologySpec& spec) { return spec.name != "gcp-a3-mega"; });
+  const DerivedMachine none = derive_machine(only, ndr, 8).value();
+  CHECK(none.spec.plugin == NetworkPlugin());
+  CHECK(none.derivation.assumed == std::vector<std::string>{"the latency of infiniband"});
+}
+
+TEST_CASE("where nobody says what the NICs are, the plugin that is taken is listed") {
+  const auto assumed = [](const char* nics) {
+    return fmt::format(
+        "{}", fmt::join(derived(facts("H100-SXM5-80GB", "NVLink4 NVSwitch", nics, 2, 8)).derivation.assumed, "; "));
+  };
+  CHECK(assumed("8x 200Gb/s").find("NCCL's network plugin (that of gcp-a3-mega, which sets NCCL_PROTO=Simple,LL128") !=
+        std::string::npos);
+  CHECK(assumed("8x 400Gb/s").find("plugin") == std::string::npos);  // the vendor's own system has none
+  CHECK(assumed("8x TCPXO 200Gb/s").empty());
+}
+
+TEST_CASE("NICs of a kind that no word here has are taken for the likest's, and listed") {
+  const auto assumed = [](const char* nics) {
+    return derived(facts("H100-SXM5-80GB", "NVLink4 NVSwitch", nics, 2, 8)).derivation.assumed;
+  };
+  CHECK(assumed("8x OPA 400Gb/s") ==
+        std::vector<std::string>{"a kind of NICs that is known here (taken: infiniband of dgx-h100)"});
+  CHECK(assumed("8x 200Gb/s").front() == "a kind of NICs that is known here (taken: tcpx of gcp-a3-mega)");
+  for (const char* known : {"8x NDR 400Gb/s", "32x EFAv2 100Gb/s"}) CHECK(assumed(known).empty());
+}
+
 TEST_CASE("four GPUs that are joined straight share the NVLinks that a module has") {
   const DerivedMachine out =
       derived(facts("A100-SXM4-64GB", "NVLink3 (4 links per pair, no NVSwitch)", "4x IB HDR100", 2, 4));
@@ -200,6 +292,88 @@ TEST_CASE("a card that no file has goes by its generation, its slot and its NIC"
   CHECK(h100.spec.links.front().bandwidth.value() == Approx(63e9));  // PCI Express 5.0
   const DerivedMachine gen3 = derived(facts("Tesla T4", "none (PCIe gen3)", "", 1, 4));
   CHECK(gen3.spec.links.front().bandwidth.value() == Approx(15.75e9));
+}
+
+TEST_CASE("NVLink's bridges join cards two by two, at the card's own rate") {
+  const auto pairs = [](const TopologySpec& spec) {
+    std::vector<std::pair<int, int>> out;
+    for (const LinkGroup& link : spec.links)
+      if (link.kind == LinkKind::nvlink) out.insert(out.end(), link.pairs.begin(), link.pairs.end());
+    return out;
+  };
+  const double size = static_cast<double>(1 << 30);
+
+  const MeasuredFacts a6000 = facts("NVIDIA RTX A6000", "NVLink bridge, pairs", "", 1, 4);
+  const DerivedMachine four = derived(a6000);
+  CHECK(nvlink(four.spec) == Approx(56.25));
+  CHECK(pairs(four.spec)[0] == std::pair(0, 1));
+  CHECK(pairs(four.spec)[1] == std::pair(2, 3));
+  CHECK(fmt::format("{}", fmt::join(four.derivation.assumed, "; ")) ==
+        "the rate of NVLink's bridges (taken: the card's data sheet, 56.25 GB/s per direction)");
+  // From pair to pair it is PCI Express, below 31.5 GB/s: rings of all four have no more.
+  CHECK(size * 1.5 / priced(four.spec, a6000) < 31.5e9);
+
+  const MeasuredFacts two = facts("NVIDIA GeForce RTX 3090", "NVLink3 bridge", "", 1, 2);
+  const double busbw = size / priced(derived(two).spec, two);
+  CHECK(busbw > 31.5e9);
+  CHECK(busbw < 56.25e9);
+
+  CHECK(nvlink(derived(facts("NVIDIA H100 NVL", "NVLink4", "", 1, 2)).spec) == Approx(300));
+  CHECK(nvlink(derived(facts("NVIDIA A100 80GB PCIe", "NVLink3 bridges", "", 1, 8)).spec) == Approx(300));
+  CHECK(nvlink(derived(facts("A100-PCIE-40GB", "NVLink3 (4 links per pair)", "", 1, 2)).spec) == Approx(100));
+  // Four that are joined with each other: a third of 450 GB/s to each.
+  const DerivedMachine way = derived(facts("NVIDIA H200 NVL", "4-way NVLink bridge", "", 1, 8));
+  CHECK(nvlink(way.spec) == Approx(150));
+  CHECK(pairs(way.spec).size() == 12);
+  // Which are joined is said to be a guess where more than two could be.
+  const DerivedMachine unsaid = derived(facts("NVIDIA A40", "NVLink bridges (50 GB/s/dir)", "", 1, 8));
+  CHECK(nvlink(unsaid.spec) == Approx(50));
+  REQUIRE(unsaid.derivation.assumed.size() == 1);
+  CHECK(unsaid.derivation.assumed.front() == "which GPUs bridges join (taken: two by two, others by PCIe)");
+
+  // No card's data sheet: over PCIe, and said so. Cards without NVLink are nothing's like.
+  const DerivedMachine v100 = derived(facts("Tesla V100-PCIE-32GB", "NVLink2 bridge", "", 1, 2));
+  CHECK(nvlink(v100.spec) == 0);
+  CHECK(v100.derivation.assumed.back().find("what bridges") == 0);
+  CHECK_FALSE(derive_machine(described(), facts("L40S", "NVLink bridge", "", 1, 2), 2).ok());
+  // Modules keep theirs.
+  CHECK(nvlink(derived(facts("A100-SXM4-80GB", "NVLink3 NVSwitch", "", 1, 8)).spec) == Approx(300));
+}
+
+TEST_CASE("every number of cards with bridges makes a machine that NCCL runs on") {
+  for (const char* gpu : {"NVIDIA RTX A6000", "NVIDIA A100 80GB PCIe", "NVIDIA H100 NVL", "NVIDIA GeForce RTX 2080 Ti"})
+    for (const int gpus : {2, 3, 4, 8, 10})
+      for (const int nodes : {1, 2}) {
+        const MeasuredFacts of = facts(gpu, "NVLink bridge", "1x 100GbE RoCE", nodes, gpus);
+        INFO(gpu << ", " << gpus << " GPUs, " << nodes << " nodes");
+        CHECK(priced(derived(of).spec, of) > 0);
+      }
+}
+
+TEST_CASE("a slot is as wide as the NIC whose network was borrowed") {
+  const auto nic_slot = [](const TopologySpec& spec) {
+    for (const LinkGroup& link : spec.links)
+      if (link.from == spec.network_devices || link.to == spec.network_devices) return link.bandwidth.value();
+    return 0.0;
+  };
+  // Both are made of v100-pcie-ethernet, whose 10 GbE is in eight lanes of generation 3: 7.88 GB/s.
+  const MeasuredFacts a10 = facts("NVIDIA A10G", "none", "EFA 100Gb/s", 4, 1);
+  const MeasuredFacts gh200 = facts("GH200-120GB", "none", "1x Slingshot 200Gb/s", 4, 1);
+  const double size = static_cast<double>(1 << 30);
+  for (const auto& [of, line] : {std::pair(a10, 12.5e9), std::pair(gh200, 25e9)}) {
+    INFO(of.gpu);
+    const DerivedMachine out = derived(of);
+    CHECK(out.derivation.base == "v100-pcie-ethernet");
+    CHECK(gigabits(out.spec) == Approx(line * 8 / 1e9));
+    CHECK(nic_slot(out.spec) >= line);
+    // Bound by NICs over the host's bridge, which carry 0.76 of line rate.
+    CHECK(size * 2 * 3 / 4 / priced(out.spec, of) == Approx(0.76 * line).epsilon(0.05));
+  }
+}
+
+TEST_CASE("networks of one kind and several rates are machines of several names") {
+  const auto name = [](const char* nics) { return derived(facts("GH200-120GB", "none", nics, 2, 1)).spec.name; };
+  CHECK(name("1x EFA 100Gb/s") != name("1x EFA 400Gb/s"));
 }
 
 TEST_CASE("a GPU in the place of a Grace's module reaches its CPU over PCIe") {

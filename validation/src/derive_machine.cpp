@@ -7,106 +7,20 @@
 #include <array>
 #include <cctype>
 #include <cmath>
-#include <cstdlib>
 #include <optional>
-#include <type_traits>
 #include <variant>
 #include <vector>
 
 #include "collcast/nccl/communicator.hpp"
 #include "collcast/topology/fabric.hpp"
-#include "gpu_name.hpp"
-#include "hardware_words.hpp"
+#include "likeness.hpp"
 #include "lines.hpp"
 
 namespace collcast {
 
+namespace derive {
 namespace {
 
-/// What is known of a node, by field.
-struct Known {
-  std::string gpu_text;
-  GpuName gpu;
-  std::optional<int> capability;
-  NvlinkWords nvlink;
-  NicWords nics;
-  int gpus = 0;  ///< of a node, or of an NVLink domain of several; 0: not said
-  int per_node = 0;
-  bool several_nodes = false;
-};
-
-/// Cards have no NVLink unless it is said; modules (SXM) do.
-GpuLinks links_of_form(const GpuName& gpu) {
-  if (gpu.form == "pci") return GpuLinks::pcie;
-  return gpu.form == "sxm" ? GpuLinks::nvlink : GpuLinks::unsaid;
-}
-
-Known known_of(const MeasuredFacts& facts, int per_node) {
-  Known out;
-  out.gpu_text = facts.gpu;
-  out.gpu = parse_gpu(facts.gpu);
-  out.capability = nccl::compute_capability(facts.gpu);
-  out.nvlink = parse_nvlink(facts.nvlink);
-  if (out.nvlink.links == GpuLinks::unsaid && lower(facts.gpu).find("no nvlink") != std::string::npos)
-    out.nvlink.links = GpuLinks::pcie;
-  if (out.nvlink.links == GpuLinks::unsaid) out.nvlink.links = links_of_form(out.gpu);
-  if (out.nvlink.pcie_generation == 0) out.nvlink.pcie_generation = parse_nvlink(facts.gpu).pcie_generation;
-  out.nics = parse_nics(facts.nics);
-  out.gpus = facts.nvlink_domain > 0 ? facts.nvlink_domain : facts.gpus_per_node;
-  out.per_node = per_node;
-  out.several_nodes = facts.nodes > 1;
-  return out;
-}
-
-/// Ada and the workstation cards of Blackwell came without any NVLink [their data sheets].
-bool never_has_nvlink(const Known& known) {
-  constexpr std::array without{89, 120};
-  return std::find(without.begin(), without.end(), known.capability) != without.end();
-}
-
-template <class Spec>
-auto group_of(Spec& spec, std::string_view name) -> decltype(spec.devices.data()) {
-  for (auto& group : spec.devices)
-    if (group.name == name) return &group;
-  return nullptr;
-}
-template <class Spec>
-auto gpus_of(Spec& spec) -> decltype(spec.devices.data()) {
-  for (auto& group : spec.devices)
-    if (group.kind == DeviceKind::gpu || group.kind == DeviceKind::host) return &group;
-  check(false, "a machine has one group of endpoints");
-  return nullptr;
-}
-
-bool is_kind(const TopologySpec& spec, const std::string& name, DeviceKind kind) {
-  const DeviceGroup* group = group_of(spec, name);
-  return group != nullptr && group->kind == kind;
-}
-
-/// How the GPUs of a described machine are joined.
-GpuLinks links_of(const TopologySpec& spec) {
-  GpuLinks out = GpuLinks::pcie;
-  for (const LinkGroup& link : spec.links) {
-    if (link.kind != LinkKind::nvlink) continue;
-    const bool to_switch =
-        is_kind(spec, link.to, DeviceKind::nvswitch) || is_kind(spec, link.from, DeviceKind::nvswitch);
-    out = to_switch ? GpuLinks::switched : GpuLinks::straight;
-  }
-  return out;
-}
-
-bool compatible(GpuLinks said, GpuLinks has) {
-  if (said == GpuLinks::unsaid || said == has) return true;
-  return said == GpuLinks::nvlink && has != GpuLinks::pcie;
-}
-
-struct NetworkRate {
-  Bandwidth operator()(const std::monostate&) const { return {}; }
-  template <class Network>
-  Bandwidth operator()(const Network& network) const {
-    return network.bandwidth;
-  }
-};
 struct SetNetworkRate {
   Bandwidth rate;
   void operator()(std::monostate&) const {}
@@ -115,86 +29,6 @@ struct SetNetworkRate {
     network.bandwidth = rate;
   }
 };
-Bandwidth network_rate(const TopologySpec& spec) { return std::visit(NetworkRate{}, spec.network); }
-
-int ports_of(const TopologySpec& spec) {
-  const DeviceGroup* group = group_of(spec, spec.network_devices);
-  return group == nullptr ? 0 : group->count;
-}
-
-/// A file says what its NICs are in its title.
-std::string network_kind(const TopologySpec& spec) { return parse_nics(spec.title).kind; }
-
-bool near(double a, double b) { return b > 0 && std::abs(a / b - 1) < 0.1; }
-bool near(Bandwidth a, Bandwidth b) { return near(a.value(), b.value()); }
-
-/// 0 to 3: another generation of GPU, the same generation, the same chip, the same GPU.
-int gpu_likeness(const Known& known, const TopologySpec& spec) {
-  const GpuName of_spec = parse_gpu(spec.gpu.model);
-  if (same_gpu(known.gpu, of_spec)) return 3;
-  if (!known.gpu.chip.empty() && known.gpu.chip == of_spec.chip) return 2;
-  const auto capability = nccl::compute_capability(spec.gpu.model);
-  if (!known.capability || !capability) return 0;
-  return *known.capability / 10 == *capability / 10 ? 1 : 0;
-}
-
-/// NICs of a node after those that serve one GPU together are taken as one (docs/decisions/0002-rails-and-lanes.md).
-struct Ports {
-  int count = 0;
-  std::optional<Bandwidth> rate;
-};
-Ports joint_ports(const NicWords& nics, int gpus) {
-  if (gpus == 0 || nics.count <= gpus || nics.count % gpus != 0) return {nics.count, nics.rate};
-  const int together = nics.count / gpus;
-  Ports out{gpus, nics.rate};
-  if (out.rate) out.rate = *out.rate * static_cast<double>(together);
-  return out;
-}
-
-/// Larger is liker, in this order; nothing where it cannot be made into the table's machine.
-using Likeness = std::array<int, 7>;
-std::optional<Likeness> likeness(const Known& known, const TopologySpec& spec) {
-  if (spec.teaching || spec.gpu.model.empty()) return std::nullopt;
-  const GpuLinks has = links_of(spec);
-  if (!compatible(known.nvlink.links, has)) return std::nullopt;
-  if (known.nvlink.links != GpuLinks::pcie && known.nvlink.links != GpuLinks::unsaid && never_has_nvlink(known))
-    return std::nullopt;
-  const int gpu = gpu_likeness(known, spec);
-  if (gpu < 3 && !known.capability) return std::nullopt;
-  // Of a GPU that no file has, nothing says NVLink: then it is a card.
-  if (gpu < 2 && known.nvlink.links == GpuLinks::unsaid && has != GpuLinks::pcie) return std::nullopt;
-  const int size = endpoints_of(spec);
-  const int wanted = known.gpus > 0 ? known.gpus : known.per_node;
-  const int distance =
-      known.capability ? std::abs(*known.capability - nccl::compute_capability(spec.gpu.model).value_or(0)) : 0;
-  int network = 0;
-  if (known.several_nodes && !std::holds_alternative<std::monostate>(spec.network)) {
-    const Ports ports = joint_ports(known.nics, size);
-    if (ports.rate && ports.count > 0 &&
-        near(network_rate(spec).value() * ports_of(spec), ports.rate->value() * ports.count))
-      network += 2;
-    if (ports.rate && near(network_rate(spec), *ports.rate)) network += 1;
-    if (!known.nics.kind.empty() && network_kind(spec) == known.nics.kind) network += 2;
-    if (!known.nics.any()) network += 1;
-  }
-  const int count = known.gpus == 0 ? (size >= wanted ? 1 : 0) : size == wanted ? 2 : size > wanted ? 1 : 0;
-  const int switched = known.nvlink.links == GpuLinks::nvlink && has == GpuLinks::switched ? 1 : 0;
-  return Likeness{gpu >= 2 ? 1 : 0, count == 2 ? 1 : 0, -distance, network, gpu, count, switched};
-}
-
-/// Of a NIC's link to the network.
-Seconds network_latency(const TopologySpec& spec) {
-  return std::visit(
-      [](const auto& network) {
-        if constexpr (std::is_same_v<std::decay_t<decltype(network)>, std::monostate>)
-          return Seconds{};
-        else
-          return network.latency;
-      },
-      spec.network);
-}
-
-bool is_vendors(const TopologySpec& spec) { return spec.title.starts_with("NVIDIA"); }
 
 std::string gb(Bandwidth rate) { return fmt::format("{:.4g} Gb/s", rate.value() * 8 / 1e9); }
 
@@ -202,7 +36,7 @@ std::string gb(Bandwidth rate) { return fmt::format("{:.4g} Gb/s", rate.value() 
 class Making {
  public:
   Making(const std::vector<TopologySpec>& all, const TopologySpec& likest, const MeasuredFacts& facts, Known known)
-      : all_(all), facts_(facts), known_(std::move(known)) {
+      : all_(all), facts_(facts), known_(std::move(known)), network_of_(&likest) {
     made_.spec = likest;
     made_.derivation.base = likest.name;
     name_ = likest.name;
@@ -282,14 +116,53 @@ class Making {
     if (wanted <= 0) assume("the rate of NVLink");
   }
 
+  /// Neighbours two by two, or as many as is said; others reach each other by PCIe.
+  void set_bridges() {
+    if (!known_.bridged) return;
+    TopologySpec& spec = made_.spec;
+    const NvlinkWords& said = known_.nvlink;
+    const std::optional<BridgedCard> card = bridged_card(known_.gpu);
+    const int size = endpoints_of(spec);
+    const int together = std::min(said.together > 1 ? said.together : 2, size);
+    if (together < 2) return;
+    const std::optional<Bandwidth> link_rate = card ? Bandwidth(card->link_rate) : nvlink_rate(said.generation);
+    const int links = said.count > 0 ? said.count : card ? card->links : 0;
+    Bandwidth of_gpu = said.per_gpu ? *said.per_gpu : link_rate ? *link_rate * links : Bandwidth();
+    if (!said.per_gpu && said.per_pair) of_gpu = of_gpu * static_cast<double>(together - 1);
+    if (of_gpu.value() <= 0)
+      return assume(fmt::format("what bridges '{}' has (none are known here: all by PCIe)", printable(facts_.gpu)));
+    LinkGroup link;
+    link.from = link.to = gpus_of(spec)->name;
+    link.wiring = Wiring::pairs;
+    for (int a = 0; a < size; ++a)
+      for (int b = a + 1; b < size && b / together == a / together; ++b) link.pairs.emplace_back(a, b);
+    link.kind = LinkKind::nvlink;
+    link.bandwidth = of_gpu / static_cast<double>(together - 1);
+    link.latency = Seconds(1e-6);  // as of straight NVLinks in the machines' files
+    spec.links.push_back(std::move(link));
+    const std::string each = together == 2 ? "two by two" : fmt::format("{} by {}", together, together);
+    const double rate = of_gpu.value() / 1e9;
+    change("nvlink", fmt::format("bridges of NVLink, {:.4g} GB/s per GPU, {}", rate, each),
+           fmt::format("bridges{:.4g}x{}", rate, together));
+    if (!said.per_gpu && said.count == 0)
+      assume(
+          fmt::format("the rate of NVLink's bridges (taken: the card's data sheet, {:.4g} GB/s per direction)", rate));
+    if (said.together == 0 && size > 2) assume("which GPUs bridges join (taken: two by two, others by PCIe)");
+  }
+
   void set_network() {
     if (!known_.several_nodes) return;
     TopologySpec& spec = made_.spec;
     const int size = endpoints_of(spec);
     const bool has_network = !std::holds_alternative<std::monostate>(spec.network);
+    const Bandwidth rate_before = network_rate(spec);
     if (!known_.nics.any()) {
-      if (!has_network) borrow_network({}, Bandwidth(), fmt::format("the network of {}", made_.derivation.base));
-      return assume(fmt::format("nics_per_node (taken: {} of {})", ports_of(made_.spec), gb(network_rate(made_.spec))));
+      if (!has_network) {
+        borrow_network({}, Bandwidth(), fmt::format("the network of {}", made_.derivation.base));
+        widen_slots(network_rate(spec));
+      }
+      assume(fmt::format("nics_per_node (taken: {} of {})", ports_of(made_.spec), gb(network_rate(made_.spec))));
+      return assume_plugin();
     }
     use("nics_per_node", facts_.nics);
     const int of = facts_.gpus_per_node > 0 ? std::min(facts_.gpus_per_node, size) : size;
@@ -301,12 +174,19 @@ class Making {
     const bool other_kind = !kind.empty() && kind != network_kind(spec);
     const Bandwidth rate = ports.rate ? *ports.rate : Bandwidth();
     if (!has_network || other_kind) borrow_network(kind, rate, kind);
+    if (kind.empty()) {
+      const std::string taken = network_kind(*network_of_);
+      assume(fmt::format("a kind of NICs that is known here (taken: {} of {})", taken.empty() ? "that" : taken,
+                         network_of_->name));
+      assume_plugin();
+    }
     if (ports.rate && !near(network_rate(spec), rate)) {
       change("nics_per_node", fmt::format("NICs of {} instead of {}", gb(rate), gb(network_rate(spec))),
              fmt::format("{:.4g}g", rate.value() * 8 / 1e9));
       std::visit(SetNetworkRate{rate}, spec.network);
-      widen_slots(rate);
     }
+    // Whether it was set, or came with a borrowed network.
+    if (!near(network_rate(spec), rate_before)) widen_slots(network_rate(spec));
     if (ports.count > 0 && ports.count != ports_of(spec)) {
       const int before = ports_of(spec);
       join_nics(ports.count);
@@ -482,7 +362,17 @@ class Making {
     }
   }
 
-  /// The network of the described machine whose NICs are of that kind, and nearest in rate.
+  /// Where nobody said what the NICs are: whose plugin NCCL is taken to have, with what it sets.
+  void assume_plugin() {
+    const NetworkPlugin& plugin = made_.spec.plugin;
+    if (plugin == NetworkPlugin()) return;
+    std::string sets;
+    for (const auto& [name, value] : plugin.environment) sets += fmt::format(" {}={}", name, value);
+    assume(fmt::format("NCCL's network plugin (that of {}{}{})", network_of_->name, sets.empty() ? "" : ", which sets",
+                       sets));
+  }
+
+  /// The network of the described machine whose NICs are of that kind, and nearest in rate, with NCCL's plugin for it.
   void borrow_network(const std::string& kind, Bandwidth rate, const std::string& what) {
     TopologySpec& spec = made_.spec;
     const TopologySpec* best = nullptr;
@@ -492,17 +382,23 @@ class Making {
     for (const TopologySpec& one : all_) {
       if (one.teaching || one.gpu.model.empty() || std::holds_alternative<std::monostate>(one.network)) continue;
       if (!is_kind(one, one.network_devices, DeviceKind::nic)) continue;
-      if (!kind.empty() && network_kind(one) != kind) continue;
+      if (kind.empty() ? one.plugin != NetworkPlugin() : network_kind(one) != kind) continue;
       if (best == nullptr || distance(one) < distance(*best)) best = &one;
     }
-    if (best == nullptr) return assume(fmt::format("the latency of {}", kind));
+    if (best == nullptr) {
+      // What the likest's plugin says and sets is of its own NICs.
+      spec.plugin = NetworkPlugin();
+      spec.plugin.sockets = kind == "tcp";
+      return assume(fmt::format("the latency of {}", kind));
+    }
     if (spec.network_devices.empty()) add_nics();
     spec.network = best->network;
-    spec.plugin.sockets = best->plugin.sockets;
+    spec.plugin = best->plugin;
     made_.derivation.network = best->name;
+    network_of_ = best;
     change("nics_per_node",
            fmt::format("the network of {}{}", best->name, what == kind && !kind.empty() ? ": " + kind : ""),
-           kind.empty() ? "network" : kind);
+           (kind.empty() ? "network" : kind) + best->name);
   }
 
   /// One adapter beside the first socket of a machine that was described without a network.
@@ -528,6 +424,7 @@ class Making {
   const std::vector<TopologySpec>& all_;
   const MeasuredFacts& facts_;
   Known known_;
+  const TopologySpec* network_of_;  ///< the likest, or whose network was borrowed
   DerivedMachine made_;
   std::string name_;
   int like_ = 3;  ///< of the GPU
@@ -550,44 +447,23 @@ Diagnostic nothing_like(const MeasuredFacts& facts, const Known& known) {
           hint};
 }
 
-/// Of machines that are equally likely the vendor's own system, else the one whose network is neither the quickest nor
-/// the slowest: the middle of their latencies, and of as many on both sides the quicker.
-const TopologySpec& most_usual(std::vector<const TopologySpec*> equals) {
-  const auto vendors = std::find_if(equals.begin(), equals.end(), [](const TopologySpec* s) { return is_vendors(*s); });
-  if (vendors != equals.end()) return **vendors;
-  std::stable_sort(equals.begin(), equals.end(), [](const TopologySpec* a, const TopologySpec* b) {
-    return network_latency(*a) < network_latency(*b);
-  });
-  return *equals[(equals.size() - 1) / 2];
-}
-
 }  // namespace
+}  // namespace derive
 
-int endpoints_of(const TopologySpec& spec) { return gpus_of(spec)->count; }
+int endpoints_of(const TopologySpec& spec) { return derive::gpus_of(spec)->count; }
 
 Result<DerivedMachine> derive_machine(const std::vector<TopologySpec>& all, const MeasuredFacts& facts, int per_node) {
-  const Known known = known_of(facts, per_node);
-  Likeness most{};
-  std::vector<const TopologySpec*> likest;
-  for (const TopologySpec& spec : all) {
-    const std::optional<Likeness> one = known.gpu.chip.empty() ? std::nullopt : likeness(known, spec);
-    if (!one || (!likest.empty() && *one < most)) continue;
-    if (likest.empty() || *one > most) likest.clear();
-    most = *one;
-    likest.push_back(&spec);
-  }
-  if (likest.empty()) return nothing_like(facts, known);
-  const TopologySpec& base = most_usual(likest);
-  std::vector<std::string> equals;
-  for (const TopologySpec* one : likest) equals.push_back(one->name);
-  Making making(all, base, facts, known);
+  const derive::Known known = derive::known_of(facts, per_node);
+  const std::optional<derive::Likest> likest = derive::likest_of(all, known);
+  if (!likest) return derive::nothing_like(facts, known);
+  derive::Making making(all, *likest->machine, facts, known);
   making.set_gpu();
   making.set_links();
   making.set_count();
+  making.set_bridges();
   making.set_network();
   DerivedMachine out = std::move(making).take();
-  std::erase(equals, base.name);
-  out.derivation.equals = std::move(equals);
+  out.derivation.equals = likest->equals;
   const Result<Fabric> built = Fabric::build(out.spec, facts.nodes > 1 ? 2 : 1);
   if (!built)
     return Diagnostic{

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "collcast/base/quantity.hpp"
+#include "gpu_name.hpp"
 
 namespace collcast {
 
@@ -25,12 +26,23 @@ struct NvlinkWords {
   int count = 0;                     ///< of links; 0: not said
   bool per_pair = false;             ///< that count is of a pair of GPUs, else of a GPU
   std::optional<Bandwidth> per_gpu;  ///< per direction
-  int pcie_generation = 0;           ///< 0: not said
+  bool bridges = false;              ///< between cards
+  int together = 0;         ///< GPUs that bridges join with each other: 2 of "pairs", 4 of "4-way"; 0: not said
+  int pcie_generation = 0;  ///< 0: not said
 };
 NvlinkWords parse_nvlink(std::string_view);
 
 /// Data-sheet rate per direction of one NVLink of a generation, 2 to 5.
 std::optional<Bandwidth> nvlink_rate(int generation);
+/// What a card has for bridges to its neighbours.
+struct BridgedCard {
+  const char* chip;
+  int links;
+  double link_rate;  ///< per direction
+  bool has_modules;  ///< the chip comes as a module, too
+};
+/// Nothing: no data sheet that is known here has bridges for it.
+std::optional<BridgedCard> bridged_card(const GpuName&);
 /// Data-sheet rate per direction of a PCI Express slot of 16 lanes, generations 3 to 6.
 std::optional<Bandwidth> pcie_rate(int generation);
 

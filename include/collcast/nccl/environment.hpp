@@ -102,12 +102,13 @@ struct Environment {
 std::string text_of(const Environment&);
 
 /// What no forecast follows, though it matters: between nodes NCCL_NET=Socket and NCCL_IB_DISABLE=1, but where the
-/// network is sockets as it is described; NCCL_NVB_DISABLE=1 on a machine where GPUs send through others; a level of
-/// NCCL_P2P_LEVEL that some pairs of its GPUs are beyond; chunks of sends and receives. And that forecasts of CollNet
-/// are rough, where it is taken.
+/// network is sockets as it is described, and an NCCL_IB_HCA with fewer names than NICs; NCCL_NVB_DISABLE=1 on a
+/// machine where GPUs send through others; a level of NCCL_P2P_LEVEL that some pairs of its GPUs are beyond; chunks of
+/// sends and receives. And that forecasts of CollNet are rough, where it is taken.
 Diagnostics warnings(const Environment&, int nodes, const TopologySpec&);
-/// Names of variables that change nothing on that machine: `without_effect`, those of CollNet on one that has none,
-/// NCCL_NVB_DISABLE where no GPU sends through another, NCCL_P2P_LEVEL where pairs reach each other as without.
+/// Names of variables that change nothing on that machine: `without_effect` but for such an NCCL_IB_HCA, those of
+/// CollNet on one that has none, NCCL_NVB_DISABLE where no GPU sends through another, NCCL_P2P_LEVEL where pairs reach
+/// each other as without.
 std::vector<std::string> unused(const Environment&, const TopologySpec&);
 
 /// With the files, which text_of() names too.

@@ -1,0 +1,54 @@
+#include "nccl/named_adapters.hpp"
+
+#include <algorithm>
+#include <cctype>
+#include <string>
+#include <vector>
+
+namespace collcast::nccl {
+
+namespace {
+
+/// A node of more GPUs than a server has is several of them, each with adapters of the same names.
+bool is_rack(const TopologySpec& spec) {
+  constexpr int most_of_a_server = 16;
+  return std::any_of(spec.devices.begin(), spec.devices.end(), [](const DeviceGroup& group) {
+    return group.kind == DeviceKind::gpu && group.count > most_of_a_server;
+  });
+}
+
+}  // namespace
+
+int named_adapters(std::string_view list) {
+  if (list.starts_with("^")) return 0;
+  const bool exact = list.starts_with("=");
+  if (exact) list.remove_prefix(1);
+  std::vector<std::string> names;
+  while (!list.empty()) {
+    const std::size_t end = std::min(list.find(','), list.size());
+    std::string name(list.substr(0, end));
+    list.remove_prefix(std::min(end + 1, list.size()));
+    std::erase_if(name, [](unsigned char c) { return std::isspace(c) != 0; });
+    if (name.empty()) continue;
+    // Of an adapter's name the port may follow, of a driver's every adapter begins so.
+    const std::string adapter = name.substr(0, name.find(':'));
+    const bool numbered = std::isdigit(static_cast<unsigned char>(adapter.empty() ? ' ' : adapter.back())) != 0;
+    if (!exact && (!numbered || adapter == "mlx4" || adapter == "mlx5")) return 0;
+    if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(std::move(name));
+  }
+  return static_cast<int>(names.size());
+}
+
+int nics_of_node(const TopologySpec& spec) {
+  for (const DeviceGroup& group : spec.devices)
+    if (group.name == spec.network_devices && group.kind == DeviceKind::nic) return group.count;
+  return 0;
+}
+
+bool names_fewer_adapters(const Setting& setting, const TopologySpec& spec) {
+  if (setting.name != adapters_variable || spec.plugin.sockets || is_rack(spec)) return false;
+  const int named = named_adapters(setting.value);
+  return named > 0 && named < nics_of_node(spec);
+}
+
+}  // namespace collcast::nccl
