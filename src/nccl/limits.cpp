@@ -14,8 +14,8 @@ namespace {
 double payload(Protocol p) { return p == Protocol::ll ? 0.5 : p == Protocol::ll128 ? 15.0 / 16 : 1.0; }
 
 /// Microseconds for each channel that a call starts.
-double channel_start(const Environment& e) {
-  const bool old = e.version > 0 && e.version < fitted::first_quick_version;
+double channel_start(const Environment& e, Protocol p) {
+  const bool old = p != Protocol::simple && e.version > 0 && e.version < fitted::first_quick_version;
   return old ? fitted::old_channel_start : fitted::channel_start;
 }
 
@@ -146,7 +146,7 @@ Limits limits(const Communicator& c, const Plan& plan, bool tree) {
     out.hop_of_chunk = std::max(0.0, between.protocol - least);
   }
   out.start = us * (c.factors.launch * (fitted::launch[g] + fitted::start[i]) +
-                    c.factors.channel * channel_start(c.environment) * (plan.channels - 1));
+                    c.factors.channel * channel_start(c.environment, p) * (plan.channels - 1));
   return out;
 }
 

@@ -31,8 +31,9 @@ inline constexpr double ll_within_network_hop = 0.1;
 /// A100, newer ones as these.
 inline constexpr std::array<double, 4> ll_pass{0.85, 0.45, 0.45, 0.45};
 
-/// For each channel that a call starts, and the same before NCCL 2.9, seen as 2.8.4 on A100 and V100: 1.0 to 1.3 for
-/// every further channel while a call has up to 24, which 2.27 does not show on the same GPUs.
+/// For each channel that a call starts, and the same before NCCL 2.9 under LL and LL128, seen as 2.7.3 and 2.8.4 on A100
+/// and V100: 1.0 to 1.3 for every further channel while a call has up to 24, which 2.27 does not show on the same GPUs,
+/// nor do chains of Simple of either (A100, four and eight ranks, 1 to 64 MiB: 0.4 to 0.6 times 24 too much with it).
 inline constexpr double channel_start = 0.06;
 inline constexpr double old_channel_start = 1.2;
 inline constexpr int first_quick_version = 20900;

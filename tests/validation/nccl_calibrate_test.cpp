@@ -200,6 +200,29 @@ TEST_CASE("a fit stops where NICs and links would carry more than their line rat
   CHECK(overlay_text(fitted->overlay).find("\n    # network ended at its bound of 1.03 (") != std::string::npos);
 }
 
+TEST_CASE("of several nodes alone a fit leaves what is inside nodes near what one node tells") {
+  NcclFactors truth;
+  truth.network = 0.25;
+  truth.simple = 0.3;  // which no table on one node says
+  truth.hop = 5;
+  const auto fitted = [&](const std::vector<int>& nodes) {
+    std::vector<MeasuredTable> tables;
+    for (const char* collective : {"all_gather", "reduce_scatter"})
+      for (const int n : nodes)
+        tables.push_back(table_of(truth, std::string(collective) + std::to_string(n), collective, n));
+    Machines machines = Machines::only(dgx_h100());
+    const auto out = calibrate(tables, machines, Statistic::mean, Library::nccl);
+    REQUIRE(out.ok());
+    return out->overlay.machines.at(0).nccl;
+  };
+  const NcclFactors with = fitted({1, 2}), without = fitted({2, 4});
+  CHECK(with.simple == Approx(0.3).epsilon(0.1));
+  CHECK(with.hop == Approx(5).epsilon(0.2));
+  CHECK(without.simple >= 0.8 - 1e-9);
+  CHECK(without.hop <= 1.6 + 1e-9);
+  CHECK(without.network < 0.5);
+}
+
 TEST_CASE("what each factor may be is one table, which files and the page on them follow") {
   std::ifstream file(COLLCAST_SOURCE_DIR "/docs/formats.md");
   std::stringstream formats;

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <initializer_list>
 #include <utility>
@@ -109,6 +110,24 @@ bool is_told_apart(double NcclFactors::*factor, const NcclModel& model) {
   });
 }
 
+/// What a node's links carry and a hop inside it takes, of groups on several nodes alone: these tell it from the
+/// network badly, so that it stays near what one node's tables say of other machines (factors of 0.8 to 1.15 and 0.7
+/// to 1.6 in most shipped fits).
+struct Few {
+  double NcclFactors::*factor;
+  double least, most;
+};
+constexpr std::array<Few, 4> without_a_node{{{&NcclFactors::ll, 0.8, 1.15},
+                                             {&NcclFactors::ll128, 0.8, 1.15},
+                                             {&NcclFactors::simple, 0.8, 1.15},
+                                             {&NcclFactors::hop, 0.6, 1.6}}};
+const Few* few_of(double NcclFactors::*factor, const NcclModel& model) {
+  const auto* const few = std::ranges::find(without_a_node, factor, &Few::factor);
+  const bool one_node =
+      std::ranges::any_of(model.communicators(), [](const nccl::Communicator& one) { return one.nodes == 1; });
+  return one_node || few == without_a_node.end() ? nullptr : few;
+}
+
 std::vector<Parameter> wide_parameters(const NcclModel& model) {
   std::vector<Parameter> out;
   for (const NcclFactor& factor : nccl_factors) {
@@ -129,7 +148,10 @@ std::vector<Parameter> nccl_parameters(const NcclModel& model) {
       if (factor.by_links && one.ranks_per_node > 1) most = std::min(most, line.links);
       if (factor.by_nics && one.nodes > 1) most = std::min(most, line.network);
     }
-    out.push_back({factor.name, std::log(factor.least), std::log(most), 0, 0, held(factor.value)});
+    const Few* const few = few_of(factor.value, model);
+    const double least = few != nullptr ? few->least : factor.least;
+    if (few != nullptr) most = std::min(most, few->most);
+    out.push_back({factor.name, std::log(least), std::log(most), 0, 0, held(factor.value)});
   }
   return out;
 }
