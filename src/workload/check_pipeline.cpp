@@ -80,7 +80,7 @@ class PipelineCheck {
   void undivided() {
     const ParallelLayout& l = in_.layout;
     const int layers = in_.model.layers;
-    const std::int64_t slices = std::int64_t{l.pp} * l.vpp;
+    const std::int64_t slices = l.slices();
     // A layer for each slice, or of chunks that go round embedding and head in the place of two.
     const bool evens_out = layers >= slices || (goes_round() && layers + 2 == slices);
     Hint hint = Hint::use("pp", &ParallelLayout::pp, near_divisors(layers, l.pp));
@@ -108,7 +108,7 @@ class PipelineCheck {
   /// Whether the chunks that are asked for go round so many stages, which layers and micro-batches go into.
   bool rounds_of(int pp) const {
     const ParallelLayout& l = in_.layout;
-    const std::int64_t slices = std::int64_t{pp} * l.vpp, layers = in_.model.layers;
+    const std::int64_t slices = l.slices_on(pp), layers = in_.model.layers;
     const std::int64_t samples = std::int64_t{in_.batch.micro_batch} * l.dp;
     const bool batch = !in_.serving && misfits_.origins.good("batch.global_batch") &&
                        misfits_.origins.good("batch.micro_batch") && in_.batch.global_batch % samples == 0;
