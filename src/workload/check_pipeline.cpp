@@ -91,7 +91,11 @@ class PipelineCheck {
 
   void uneven() {
     const ParallelLayout& l = in_.layout;
-    if (stage_layers(in_, 0) < 1 || stage_layers(in_, l.pp - 1) < 1)
+    // Chunks that this schedule does not have make no stage smaller.
+    std::optional<StepInputs> whole;
+    if (l.vpp > 1) one_chunk(whole.emplace(in_));
+    const StepInputs& in = whole ? *whole : in_;
+    if (stage_layers(in, 0) < 1 || stage_layers(in, l.pp - 1) < 1)
       wrong({"layout.pp", "model.layers"},
             "pp " + std::to_string(l.pp) + " leaves stages without one of the " + std::to_string(in_.model.layers) +
                 " layers" + seen("model.layers"),
