@@ -66,7 +66,7 @@ class PipelineCheck {
     return {"use " + schedule_key(schedule), set_schedule(schedule)};
   }
   static std::string schedule_key(PipelineSchedule schedule) { return "schedule: " + std::string(to_string(schedule)); }
-  static Hint::Offer set_schedule(PipelineSchedule schedule) {
+  static Hint::Change set_schedule(PipelineSchedule schedule) {
     return [schedule](StepInputs& in) { in.layout.schedule = schedule; };
   }
   static void even_out(StepInputs& in) { in.layout.uneven_stages = true; }
@@ -229,10 +229,7 @@ class PipelineCheck {
   Hint pairs_or(Hint uneven, bool evens_out) const {
     if (!evens_out) return use_pairs();
     if (in_.model.layers % 2 != 0) return uneven;
-    Hint pairs = use_pairs();
-    uneven.text += ", or" + pairs.text.substr(3);
-    uneven.offers.insert(uneven.offers.end(), pairs.offers.begin(), pairs.offers.end());
-    return uneven;
+    return std::move(uneven).or_any_of(use_pairs());
   }
 
   /// The nearest even numbers of stages that the layers go into.
@@ -256,35 +253,6 @@ class PipelineCheck {
 };
 
 }  // namespace
-
-std::string either(const std::vector<int>& values) {
-  std::string out;
-  for (const int value : values) out += (out.empty() ? "" : " or ") + std::to_string(value);
-  return out;
-}
-
-Hint Hint::use(const std::string& name, int ParallelLayout::*degree, const std::vector<int>& values) {
-  Hint out("use " + name + " " + either(values));
-  for (const int value : values) out.offers.push_back([=](StepInputs& in) { in.layout.*degree = value; });
-  return out;
-}
-
-Hint Hint::or_use(const std::string& words, Offer offer) && {
-  text += ", or " + words;
-  offers.push_back(std::move(offer));
-  return std::move(*this);
-}
-
-void Misfits::wrong(const std::vector<std::string>& paths, std::string message, Hint hint) {
-  if (!std::all_of(paths.begin(), paths.end(), [&](const std::string& path) { return origins.good(path); })) return;
-  found.push_back({origins.of(paths.front()), std::move(message), hint.text});
-  blamed.push_back(paths.front());
-  hints.push_back(std::move(hint));
-}
-
-std::string Misfits::seen(const std::string& path) const {
-  return origins.knows(path) ? " (" + to_text(origins.of(path)) + ")" : std::string();
-}
 
 void check_pipeline(Misfits& misfits) { PipelineCheck(misfits).run(); }
 

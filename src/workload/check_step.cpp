@@ -301,10 +301,9 @@ class Check {
     // end.
     const std::int64_t fits = per_pass * (rounds ? in_.layout.pp : in_.layout.twins());
     const std::int64_t below = global / fits * fits;
-    Hint nearest("use " + (below > 0 ? std::to_string(below) + " or " : std::string()) + std::to_string(below + fits));
-    for (const std::int64_t samples : {below, below + fits})
-      if (samples > 0 && samples <= std::numeric_limits<int>::max())
-        nearest.offers.push_back([samples](StepInputs& in) { in.batch.global_batch = static_cast<int>(samples); });
+    std::vector<std::int64_t> samples{below + fits};
+    if (below > 0) samples.insert(samples.begin(), below);
+    const Hint nearest = Hint::use("", samples, [](StepInputs& in, int value) { in.batch.global_batch = value; });
     if (global % per_pass != 0)
       wrong({"batch.global_batch", "batch.micro_batch", "layout.dp"},
             "global_batch " + std::to_string(global) + " is not a multiple of micro_batch " +
