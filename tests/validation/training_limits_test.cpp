@@ -49,3 +49,13 @@ TEST_CASE(
   row.mbs = 100'000;
   CHECK(refusal(row) == "seq 10000000 x mbs 100000 are more than 1000000000 tokens");
 }
+
+TEST_CASE("what a machine sets for jobs of several nodes sizes the buffers of NCCL that a row's rank keeps") {
+  TrainingRow row = gpt_row();
+  TrainingPlace place = training_machines().place(row).value();
+  CHECK(training_step(row, place)->inputs.nccl_buffers == NcclBuffers());
+  place.machine.plugin.environment = {{"NCCL_BUFFSIZE", "8388608"}};
+  CHECK(training_step(row, place)->inputs.nccl_buffers.simple == Bytes(8 << 20));
+  place.nodes = 1;
+  CHECK(training_step(row, place)->inputs.nccl_buffers == NcclBuffers());
+}

@@ -39,6 +39,7 @@
 #include <utility>
 
 #include "collcast/base/product.hpp"
+#include "collcast/nccl/environment.hpp"
 #include "collcast/topology/host_link.hpp"
 #include "collcast/validation/training.hpp"
 #include "collcast/workload/precisions.hpp"
@@ -94,6 +95,8 @@ class Reading {
   Result<TrainingStep> run() {
     out_.inputs.gpu = place_.machine.gpu;
     out_.inputs.kernels = place_.kernels;
+    if (const auto environment = nccl::of_job({}, place_.machine, place_.nodes))
+      out_.inputs.nccl_buffers = NcclBuffers(*environment);
     out_.measure = memory_measure(row_);
     // A row that names no stage of ZeRO ran on Megatron's optimizer: vTrain's 3.6 billion parameters on one GPU of 80
     // GB leave no room for what DeepSpeed's takes.
