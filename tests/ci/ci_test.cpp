@@ -367,9 +367,11 @@ TEST_CASE(
     "the check of layers reads what targets link, however they are written, and holds the page's table to its own") {
   // The sources alone: without public headers nothing is compiled.
   const Folder tree;
-  for (const char* folder : {"tools", "docs", "validation"}) fs::create_directories(tree.path() / folder);
+  for (const char* folder : {"tools", "docs/decisions", "validation"}) fs::create_directories(tree.path() / folder);
   fs::copy_file(source / "tools" / "check-layers", tree.path() / "tools" / "check-layers");
-  fs::copy_file(source / "docs" / "design.md", tree.path() / "docs" / "design.md");
+  const std::string libraries = "docs/decisions/0001-layers-and-libraries.md";
+  for (const std::string& page : {std::string("docs/design.md"), libraries})
+    fs::copy_file(source / page, tree.path() / page);
   fs::copy(source / "src", tree.path() / "src", fs::copy_options::recursive);
   for (const char* folder : {"src", "runner"})
     fs::copy(source / "validation" / folder, tree.path() / "validation" / folder, fs::copy_options::recursive);
@@ -396,4 +398,5 @@ TEST_CASE(
         std::string::npos);
   CHECK(changed("docs/design.md", "| workload, evaluate | oneTBB |", "| workload | oneTBB |")
             .find("planner uses workload, evaluate") != std::string::npos);
+  CHECK(changed(libraries, "| Gloo 0.5 |", "| GLOO |").find("no row says why Gloo") != std::string::npos);
 }
