@@ -35,11 +35,17 @@ std::vector<std::string> split(const std::string& text) {
   return out;
 }
 
-std::optional<int> read_count(std::string_view option, const std::string& text, Diagnostics& errors) {
-  return parse_count(option, text, 1, errors);
+// Limits as a scenario's.
+std::optional<int> read_degree(std::string_view option, const std::string& text, Diagnostics& errors) {
+  constexpr int most_of_a_degree = 10'000'000;
+  return parse_count(option, text, 1, errors, most_of_a_degree);
+}
+std::optional<int> read_chunks(std::string_view option, const std::string& text, Diagnostics& errors) {
+  constexpr int most_of_a_stage = 10'000;
+  return parse_count(option, text, 1, errors, most_of_a_stage);
 }
 std::optional<int> read_batch(std::string_view option, const std::string& text, Diagnostics& errors) {
-  constexpr int most_sequences = 100'000;  // as a scenario's
+  constexpr int most_sequences = 100'000;
   return parse_count(option, text, 1, errors, most_sequences);
 }
 std::optional<int> read_zero(std::string_view option, const std::string& text, Diagnostics& errors) {
@@ -221,16 +227,16 @@ Diagnostics misplaced(const SpaceArgs& space, const GoalArgs& goals, const std::
 }
 
 void override_space(const SpaceArgs& args, SearchSpace& space, Diagnostics& errors) {
-  override_list("--tp", args.tp, read_count, space.tp, errors);
-  override_list("--pp", args.pp, read_count, space.pp, errors);
-  override_list("--dp", args.dp, read_count, space.dp, errors);
-  override_list("--cp", args.cp, read_count, space.cp, errors);
-  override_list("--ep", args.ep, read_count, space.ep, errors);
-  override_list("--micro-batch", args.micro_batch, read_count, space.micro_batch, errors);
+  override_list("--tp", args.tp, read_degree, space.tp, errors);
+  override_list("--pp", args.pp, read_degree, space.pp, errors);
+  override_list("--dp", args.dp, read_degree, space.dp, errors);
+  override_list("--cp", args.cp, read_degree, space.cp, errors);
+  override_list("--ep", args.ep, read_degree, space.ep, errors);
+  override_list("--micro-batch", args.micro_batch, read_batch, space.micro_batch, errors);
   override_list("--sequence-parallel", args.sequence_parallel, read_truth, space.sequence_parallel, errors);
   override_list("--recompute", args.recompute, read_recompute, space.recompute, errors);
   override_list("--zero", args.zero, read_zero, space.zero, errors);
-  override_list("--vpp", args.vpp, read_count, space.vpp, errors);
+  override_list("--vpp", args.vpp, read_chunks, space.vpp, errors);
   override_list("--batch", args.batch, read_batch, space.batch, errors);
 }
 
@@ -305,10 +311,20 @@ std::optional<WhyQuestion> parse_why(const std::string& text, Diagnostics& error
       continue;
     }
     const std::string option = "--why " + keys[*key];
-    const std::array<std::optional<int>*, 8> counts{&q.tp,  &q.pp, &q.dp, &q.micro_batch,
-                                                    &q.vpp, &q.cp, &q.ep, &q.batch};
+    struct Count {
+      std::optional<int>& of;
+      decltype(&read_degree) read;
+    };
+    const std::array<Count, 8> counts{{{q.tp, read_degree},
+                                       {q.pp, read_degree},
+                                       {q.dp, read_degree},
+                                       {q.micro_batch, read_batch},
+                                       {q.vpp, read_chunks},
+                                       {q.cp, read_degree},
+                                       {q.ep, read_degree},
+                                       {q.batch, read_batch}}};
     if (*key < counts.size())
-      *counts[*key] = read_count(option, value, errors);
+      counts[*key].of = counts[*key].read(option, value, errors);
     else if (keys[*key] == "sequence_parallel")
       q.sequence_parallel = read_truth(option, value, errors);
     else if (keys[*key] == "recompute")

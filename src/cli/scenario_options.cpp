@@ -134,13 +134,12 @@ void check_faults(Scenario& scenario, Diagnostics& errors) {
 void check_library_options(const ScenarioArgs& args, Scenario& scenario, Diagnostics& errors) {
   CollectivePolicy& policy = scenario.collectives;
   const std::vector<nccl::Setting> settings = parse_env(args.env, policy.library, errors);
-  if (policy.library == Library::ideal) return;
   Result<nccl::Environment> environment = nccl::read_environment(settings);
-  append(errors, environment.errors());
-  if (environment) {
+  if (environment)
     environment = nccl::of_job(std::move(environment).value(), scenario.topology, nodes_needed(scenario));
-    append(errors, environment.errors());
-  }
+  append(errors, environment.errors());
+  if (environment && scenario.step) scenario.step->nccl_buffers = NcclBuffers(*environment);
+  if (policy.library == Library::ideal) return;
   if (environment) policy.environment = std::move(environment).value();
   const bool from_file = args.algorithm.empty() && args.chunks.empty() && args.channels.empty();
   if (from_file && policy.names_algorithm())

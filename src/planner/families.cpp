@@ -8,6 +8,8 @@
 #include <optional>
 #include <utility>
 
+#include "collcast/base/product.hpp"
+
 namespace collcast::planner {
 
 namespace {
@@ -23,7 +25,7 @@ int expert_tp_of(const StepInputs& base, int tp, int cp, int dp) {
 }  // namespace
 
 bool Family::has_replicas(const StepInputs& base) const {
-  return dp * cp * base.layout.twins() > 1 || expert_tp_of(base, tp, cp, dp) * ep < tp;
+  return std::int64_t{dp} * cp * base.layout.twins() > 1 || std::int64_t{expert_tp_of(base, tp, cp, dp)} * ep < tp;
 }
 
 std::int64_t Family::layouts() const {
@@ -40,6 +42,16 @@ std::vector<int> divisors(int n) {
   }
   small.insert(small.end(), large.rbegin(), large.rend());
   return small;
+}
+
+int replicas_of(int gpus, std::initializer_list<std::int64_t> degrees) {
+  const std::optional<std::int64_t> ranks = product_within(degrees, gpus);
+  return ranks && *ranks > 0 && gpus % *ranks == 0 ? static_cast<int>(gpus / *ranks) : 0;
+}
+
+int left_beside(int gpus, std::initializer_list<std::int64_t> degrees) {
+  const std::optional<std::int64_t> ranks = product_within(degrees, gpus);
+  return ranks ? static_cast<int>(gpus / std::max<std::int64_t>(1, *ranks)) : 1;
 }
 
 namespace {
@@ -97,8 +109,7 @@ std::vector<Family> families(const PlanInputs& in) {
   for (const int tp : all_or(space.tp, divisors(in.gpus)))
     for (const int pp : all_or(space.pp, divisors(std::max(1, in.gpus / tp))))
       for (const int cp : all_or(space.cp, usual_cp(in, tp, pp))) {
-        const std::int64_t replica = std::int64_t{tp} * pp * cp;
-        const int dp = in.gpus % replica == 0 ? static_cast<int>(in.gpus / replica) : 0;
+        const int dp = replicas_of(in.gpus, {tp, pp, cp});
         for (const int asked : all_or(space.dp, {}))
           if (asked != dp) beside.push_back(family(in, tp, pp, cp, 1, asked, ObjectionKind::degrees_are_not_gpus));
         if (!space.dp.empty() && std::ranges::find(space.dp, dp) == space.dp.end()) continue;
@@ -164,15 +175,14 @@ std::string division_objection(int gpus, int tp, int pp) {
 }  // namespace
 
 std::vector<std::string> objections_to_degrees(const PlanInputs& in, const LayoutChoice& choice) {
-  const std::int64_t world = std::int64_t{choice.tp} * choice.pp * choice.cp * choice.dp;
   const std::string with_cp = choice.cp > 1 ? fmt::format(" x cp {}", choice.cp) : std::string();
-  if (choice.cp > 1 && (choice.dp < 1 || in.gpus % (std::int64_t{choice.tp} * choice.pp * choice.cp) != 0))
+  const int dp = replicas_of(in.gpus, {choice.tp, choice.pp, choice.cp});
+  if (choice.cp > 1 && (choice.dp < 1 || dp == 0))
     return {fmt::format("tp {} x pp {}{} does not divide the {} GPUs", choice.tp, choice.pp, with_cp, in.gpus)};
-  if (choice.dp < 1 || in.gpus % (std::int64_t{choice.tp} * choice.pp) != 0)
-    return {division_objection(in.gpus, choice.tp, choice.pp)};
-  if (world != in.gpus)
+  if (choice.dp < 1 || dp == 0) return {division_objection(in.gpus, choice.tp, choice.pp)};
+  if (choice.dp != dp)
     return {fmt::format("tp {} x pp {}{} x dp {} is {}, not the number of GPUs, {}", choice.tp, choice.pp, with_cp,
-                        choice.dp, world, in.gpus)};
+                        choice.dp, std::int64_t{in.gpus / dp} * choice.dp, in.gpus)};
   return {};
 }
 

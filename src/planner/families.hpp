@@ -2,6 +2,8 @@
 #pragma once
 
 #include <algorithm>
+#include <cstdint>
+#include <initializer_list>
 #include <map>
 #include <optional>
 #include <string>
@@ -47,6 +49,11 @@ std::vector<Family> families(const PlanInputs&);
 
 /// The divisors of n, ascending.
 std::vector<int> divisors(int n);
+
+/// Replicas of so many ranks as the degrees have together that the GPUs are; 0 where they do not divide them.
+int replicas_of(int gpus, std::initializer_list<std::int64_t> degrees);
+/// What is left of the GPUs for a further degree beside these, at least 1.
+int left_beside(int gpus, std::initializer_list<std::int64_t> degrees);
 
 /// Why a layout cannot run, in words: by divisibility, with its numbers, then by memory, then by what a timeline takes.
 /// Empty if it can.

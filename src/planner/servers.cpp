@@ -170,8 +170,7 @@ std::vector<ServerFamily> server_families(const PlanInputs& in) {
   std::vector<ServerFamily> all, beside;  // beside: of degrees that are not the GPUs
   for (const int tp : all_or(in.space.tp, divisors(in.gpus)))
     for (const int pp : all_or(in.space.pp, divisors(std::max(1, in.gpus / tp)))) {
-      const std::int64_t replica = std::int64_t{tp} * pp;
-      const int dp = in.gpus % replica == 0 ? static_cast<int>(in.gpus / replica) : 0;
+      const int dp = replicas_of(in.gpus, {tp, pp});
       for (const int asked : all_or(in.space.dp, {}))
         if (asked != dp) beside.push_back({{tp, pp, asked}, ObjectionKind::degrees_are_not_gpus, {1}});
       if (!in.space.dp.empty() && std::find(in.space.dp.begin(), in.space.dp.end(), dp) == in.space.dp.end()) continue;
@@ -252,14 +251,12 @@ std::vector<std::string> server_objections(const PlanInputs& in, const LayoutCho
 
 LayoutChoice complete_server(const LayoutQuestion& q, LayoutChoice c, const PlanInputs& in) {
   if (q.sequence_parallel) c.sequence_parallel = *q.sequence_parallel;
-  const auto left = [&](std::int64_t a, int b) {
-    return static_cast<int>(std::max<std::int64_t>(1, in.gpus / std::max<std::int64_t>(1, a * b)));
-  };
+  const auto left = [&](int a, int b) { return left_beside(in.gpus, {a, b}); };
   if (q.tp) c.tp = *q.tp;
   if (q.pp) c.pp = *q.pp;
   if (q.dp) c.dp = *q.dp;
   if (!q.dp)
-    c.dp = in.gpus % (std::int64_t{c.tp} * c.pp) == 0 ? left(c.tp, c.pp) : 0;
+    c.dp = replicas_of(in.gpus, {c.tp, c.pp});
   else if (!q.pp)
     c.pp = left(c.tp, c.dp);
   else if (!q.tp)

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "collcast/base/product.hpp"
 #include "planner/families.hpp"
 #include "planner/sentences.hpp"
 #include "planner/servers.hpp"
@@ -55,7 +56,9 @@ Result<Forecast> forecast(const PlanInputs& in, const Fabric& fabric, const Layo
   const bool serves = in.base.serving.has_value();
   f.layout.objections = serves ? planner::server_objections(in, choice, fabric.ranks_per_node())
                                : planner::objections(in, choice, fabric.ranks_per_node());
-  if (choice.dp < 1 || (serves && choice.batch % choice.micro_batch != 0)) return f;
+  // Of more ranks than there are GPUs nothing is to be said but that.
+  if (choice.dp < 1 || !product_within({choice.tp, choice.pp, choice.cp, choice.dp}, in.gpus)) return f;
+  if (serves && choice.batch % choice.micro_batch != 0) return f;
   f.inputs = in.base;
   put(choice, f.inputs);
   if (!planner::misfits_before_memory(f.inputs, in.gpus).empty() || !check_memory(f.inputs, {}).empty()) return f;
@@ -93,14 +96,12 @@ LayoutChoice complete(const LayoutQuestion& q, const std::vector<PlannedLayout>&
   if (q.ep) c.ep = *q.ep;
   if (q.micro_batch) c.micro_batch = *q.micro_batch;
   // Of the three degrees those that are asked for stand; dp is what is left, if anything, else pp, else tp.
-  const auto left = [&](std::int64_t a, int b) {
-    return static_cast<int>(std::max<std::int64_t>(1, in.gpus / std::max<std::int64_t>(1, a * b * c.cp)));
-  };
+  const auto left = [&](int a, int b) { return planner::left_beside(in.gpus, {a, b, c.cp}); };
   if (q.tp) c.tp = *q.tp;
   if (q.pp) c.pp = *q.pp;
   if (q.dp) c.dp = *q.dp;
   if (!q.dp)
-    c.dp = in.gpus % (std::int64_t{c.tp} * c.pp * c.cp) == 0 ? left(c.tp, c.pp) : 0;
+    c.dp = planner::replicas_of(in.gpus, {c.tp, c.pp, c.cp});
   else if (!q.pp)
     c.pp = left(c.tp, c.dp);
   else if (!q.tp)

@@ -85,7 +85,7 @@ std::vector<Section> serving_sections(const StepReport&);
 std::vector<Section> serving_times_sections(const StepReport&);
 std::vector<Section> serving_memory_sections(const StepInputs&, const StepResult&, int gpus_per_node);
 /// What there is around what is allocated; `layout`: whose ranks talk to each other.
-Term nccl_term(const ParallelLayout&, const MemoryUse&, int gpus_per_node);
+Term nccl_term(const ParallelLayout&, const NcclBuffers&, const MemoryUse&, int gpus_per_node);
 Term context_term(const MemoryUse&);
 Term peak_term(const MemoryUse&);
 

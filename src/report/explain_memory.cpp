@@ -423,7 +423,7 @@ void add_runtime_terms(Section& out, const StepInputs& in, const MemoryUse& use,
   out.terms.push_back({"fragments", "allocated / allocated of reserved - allocated",
                        fmt::format("{0} / {1} - {0}", format_bytes(volume(use.allocated())), allocated_of_reserved),
                        value(use.fragments), "B", "SimuMax's share of what the allocator reserves"});
-  out.terms.push_back(nccl_term(in.layout, use, gpus_per_node));
+  out.terms.push_back(nccl_term(in.layout, in.nccl_buffers, use, gpus_per_node));
   out.terms.push_back(context_term(use));
 }
 
@@ -471,15 +471,23 @@ Section items_section(const StepInputs& in, const MemoryTerms& terms, const Memo
 
 }  // namespace
 
-Term nccl_term(const ParallelLayout& layout, const MemoryUse& use, int gpus_per_node) {
+Term nccl_term(const ParallelLayout& layout, const NcclBuffers& nccl, const MemoryUse& use, int gpus_per_node) {
   const Communicators of = communicators(layout, gpus_per_node);
+  const std::string source =
+      nccl == NcclBuffers()
+          ? "NCCL's DEFAULT_*_BUFFSIZE; channels of eight GPUs behind NVSwitch"
+          : fmt::format(
+                "NCCL_BUFFSIZE {}, NCCL_LL_BUFFSIZE {}, NCCL_LL128_BUFFSIZE {}; {} channels within a node, "
+                "{} across",
+                format_bytes(volume(nccl.simple)), format_bytes(volume(nccl.ll)), format_bytes(volume(nccl.ll128)),
+                nccl.channels_within, nccl.channels_across);
   return {"NCCL's buffers",
           "bytes of a connection x (communicators within a node x their connections + those across nodes x theirs)",
-          fmt::format("{} x ({} x {} + {} x {})", format_bytes(Volume(connection_bytes)), of.within, connections_within,
-                      of.across, connections_across),
+          fmt::format("{} x ({} x {} + {} x {})", format_bytes(volume(nccl.connection())), of.within,
+                      nccl.connections_within(), of.across, nccl.connections_across()),
           static_cast<double>(use.nccl.value()),
           "B",
-          "NCCL's DEFAULT_*_BUFFSIZE; channels of eight GPUs behind NVSwitch"};
+          source};
 }
 
 Term context_term(const MemoryUse& use) {

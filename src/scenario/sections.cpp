@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "collcast/base/product.hpp"
 #include "collcast/workload/precisions.hpp"
 #include "scenario/files.hpp"
 #include "scenario/parse.hpp"
@@ -95,10 +96,7 @@ ParallelLayout read_layout(Reader& reader, const Node& node, const std::string& 
     read_training_layout(reader, o, l, file, scenarios);
   }
   o.finish();
-  // Each factor is at most max_count, so two of them fit 64 bits and a further one is only multiplied when they are
-  // small.
-  const std::int64_t two = std::int64_t{l.tp} * l.pp;
-  if (two > max_count || two * l.dp > max_count || two * l.dp * l.cp > max_count) {
+  if (!product_within({l.tp, l.pp, l.dp, l.cp}, max_count)) {
     const char* largest = l.tp >= std::max({l.pp, l.dp, l.cp}) ? "layout.tp"
                           : l.pp >= std::max(l.dp, l.cp)       ? "layout.pp"
                           : l.dp >= l.cp                       ? "layout.dp"
@@ -109,6 +107,13 @@ ParallelLayout read_layout(Reader& reader, const Node& node, const std::string& 
                   fmt::format("expected up to {}", max_count)});
     reader.spoil("layout");
     l.tp = l.pp = l.dp = l.cp = 1;
+  }
+  if (!product_within({l.pp, l.vpp}, max_count)) {
+    reader.error({reader.origins().of(l.vpp > l.pp ? "layout.vpp" : "layout.pp"),
+                  fmt::format("layout.pp {} x vpp {} are too many slices of the model", l.pp, l.vpp),
+                  fmt::format("expected up to {}", max_count)});
+    reader.spoil("layout");
+    l.pp = l.vpp = 1;
   }
   return l;
 }

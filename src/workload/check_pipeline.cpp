@@ -66,7 +66,7 @@ class PipelineCheck {
     return {"use " + schedule_key(schedule), set_schedule(schedule)};
   }
   static std::string schedule_key(PipelineSchedule schedule) { return "schedule: " + std::string(to_string(schedule)); }
-  static Hint::Offer set_schedule(PipelineSchedule schedule) {
+  static Hint::Change set_schedule(PipelineSchedule schedule) {
     return [schedule](StepInputs& in) { in.layout.schedule = schedule; };
   }
   static void even_out(StepInputs& in) { in.layout.uneven_stages = true; }
@@ -80,7 +80,7 @@ class PipelineCheck {
   void undivided() {
     const ParallelLayout& l = in_.layout;
     const int layers = in_.model.layers;
-    const std::int64_t slices = std::int64_t{l.pp} * l.vpp;
+    const std::int64_t slices = l.slices();
     // A layer for each slice, or of chunks that go round embedding and head in the place of two.
     const bool evens_out = layers >= slices || (goes_round() && layers + 2 == slices);
     Hint hint = Hint::use("pp", &ParallelLayout::pp, near_divisors(layers, l.pp));
@@ -91,7 +91,11 @@ class PipelineCheck {
 
   void uneven() {
     const ParallelLayout& l = in_.layout;
-    if (stage_layers(in_, 0) < 1 || stage_layers(in_, l.pp - 1) < 1)
+    // Chunks that this schedule does not have make no stage smaller.
+    std::optional<StepInputs> whole;
+    if (l.vpp > 1) one_chunk(whole.emplace(in_));
+    const StepInputs& in = whole ? *whole : in_;
+    if (stage_layers(in, 0) < 1 || stage_layers(in, l.pp - 1) < 1)
       wrong({"layout.pp", "model.layers"},
             "pp " + std::to_string(l.pp) + " leaves stages without one of the " + std::to_string(in_.model.layers) +
                 " layers" + seen("model.layers"),
@@ -108,7 +112,7 @@ class PipelineCheck {
   /// Whether the chunks that are asked for go round so many stages, which layers and micro-batches go into.
   bool rounds_of(int pp) const {
     const ParallelLayout& l = in_.layout;
-    const std::int64_t slices = std::int64_t{pp} * l.vpp, layers = in_.model.layers;
+    const std::int64_t slices = l.slices_on(pp), layers = in_.model.layers;
     const std::int64_t samples = std::int64_t{in_.batch.micro_batch} * l.dp;
     const bool batch = !in_.serving && misfits_.origins.good("batch.global_batch") &&
                        misfits_.origins.good("batch.micro_batch") && in_.batch.global_batch % samples == 0;
@@ -225,10 +229,7 @@ class PipelineCheck {
   Hint pairs_or(Hint uneven, bool evens_out) const {
     if (!evens_out) return use_pairs();
     if (in_.model.layers % 2 != 0) return uneven;
-    Hint pairs = use_pairs();
-    uneven.text += ", or" + pairs.text.substr(3);
-    uneven.offers.insert(uneven.offers.end(), pairs.offers.begin(), pairs.offers.end());
-    return uneven;
+    return std::move(uneven).or_any_of(use_pairs());
   }
 
   /// The nearest even numbers of stages that the layers go into.
@@ -252,35 +253,6 @@ class PipelineCheck {
 };
 
 }  // namespace
-
-std::string either(const std::vector<int>& values) {
-  std::string out;
-  for (const int value : values) out += (out.empty() ? "" : " or ") + std::to_string(value);
-  return out;
-}
-
-Hint Hint::use(const std::string& name, int ParallelLayout::*degree, const std::vector<int>& values) {
-  Hint out("use " + name + " " + either(values));
-  for (const int value : values) out.offers.push_back([=](StepInputs& in) { in.layout.*degree = value; });
-  return out;
-}
-
-Hint Hint::or_use(const std::string& words, Offer offer) && {
-  text += ", or " + words;
-  offers.push_back(std::move(offer));
-  return std::move(*this);
-}
-
-void Misfits::wrong(const std::vector<std::string>& paths, std::string message, Hint hint) {
-  if (!std::all_of(paths.begin(), paths.end(), [&](const std::string& path) { return origins.good(path); })) return;
-  found.push_back({origins.of(paths.front()), std::move(message), hint.text});
-  blamed.push_back(paths.front());
-  hints.push_back(std::move(hint));
-}
-
-std::string Misfits::seen(const std::string& path) const {
-  return origins.knows(path) ? " (" + to_text(origins.of(path)) + ")" : std::string();
-}
 
 void check_pipeline(Misfits& misfits) { PipelineCheck(misfits).run(); }
 

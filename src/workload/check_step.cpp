@@ -8,6 +8,7 @@
 #include <tuple>
 #include <utility>
 
+#include "collcast/base/product.hpp"
 #include "collcast/base/units.hpp"
 #include "collcast/workload/own_schedule.hpp"
 #include "collcast/workload/precisions.hpp"
@@ -51,7 +52,9 @@ class Check {
     tensor_parallel();
     workload::check_experts(misfits_);
     workload::check_linear_attention(misfits_);
+    const std::size_t before_stages = misfits_.found.size();
     workload::check_pipeline(misfits_);
+    const bool has_stages = misfits_.found.size() == before_stages;
     sharding();
     workload::check_context(misfits_);
     workload::check_sparse(misfits_);
@@ -61,7 +64,9 @@ class Check {
       batch();
     machine();
     if (!in_.serving) {
-      buckets();
+      // Of layers that do not go into the stages there are no gradients to cut, and chunks beyond any number to go
+      // through.
+      if (has_stages) buckets();
       workload::check_communication(misfits_);
       workload::check_recompute(misfits_);
       workload::check_offloading(misfits_);
@@ -296,10 +301,9 @@ class Check {
     // end.
     const std::int64_t fits = per_pass * (rounds ? in_.layout.pp : in_.layout.twins());
     const std::int64_t below = global / fits * fits;
-    Hint nearest("use " + (below > 0 ? std::to_string(below) + " or " : std::string()) + std::to_string(below + fits));
-    for (const std::int64_t samples : {below, below + fits})
-      if (samples > 0 && samples <= std::numeric_limits<int>::max())
-        nearest.offers.push_back([samples](StepInputs& in) { in.batch.global_batch = static_cast<int>(samples); });
+    std::vector<std::int64_t> samples{below + fits};
+    if (below > 0) samples.insert(samples.begin(), below);
+    const Hint nearest = Hint::use("", samples, [](StepInputs& in, int value) { in.batch.global_batch = value; });
     if (global % per_pass != 0)
       wrong({"batch.global_batch", "batch.micro_batch", "layout.dp"},
             "global_batch " + std::to_string(global) + " is not a multiple of micro_batch " +
@@ -454,13 +458,13 @@ class Check {
     constexpr std::int64_t most = 10'000'000;
     const ParallelLayout& l = in_.layout;
     // Of a round of pp micro-batches, which is `fits` samples.
-    const std::int64_t round = std::int64_t{l.pp} * l.pp * l.vpp;
-    if (global / fits > most / round)
+    const std::optional<std::int64_t> round = product_within({l.pp, l.pp, l.vpp}, most);
+    if (!round || global / fits > most / *round)
       wrong({"batch.global_batch", "batch.micro_batch", "layout.dp", "layout.pp", "layout.vpp"},
             "global_batch " + std::to_string(global) + " makes more than " + std::to_string(most) +
                 " turns of micro-batches x pp " + std::to_string(l.pp) + seen("layout.pp") + " x vpp " +
                 std::to_string(l.vpp) + seen("layout.vpp"),
-            most >= round ? "use " + std::to_string(most / round * fits) + " or less" : "use a smaller pp");
+            round ? "use " + std::to_string(most / *round * fits) + " or less" : "use a smaller pp");
   }
 
   /// The most replicas up to so many that all goes with that goes with dp now.
@@ -502,10 +506,12 @@ class Check {
 
   /// Of a bucket that the user chose. ZeRO-3 has none: it gathers weights and reduces gradients layer by layer.
   void buckets() {
-    if (in_.options.zero == 3 || in_.layout.replicas() == 1) return;
+    const std::vector<std::string> paths{"training.bucket", "training", "model", "layout"};
+    const bool known = std::ranges::all_of(paths, [&](const std::string& path) { return origins_.good(path); });
+    if (!known || !in_.options.bucket || in_.options.zero == 3 || in_.layout.replicas() == 1) return;
     const double largest = workload::largest_gradients(in_);
-    if (!in_.options.bucket || !workload::is_bucket_too_small(*in_.options.bucket, largest)) return;
-    wrong({"training.bucket", "training", "model", "layout"},
+    if (!workload::is_bucket_too_small(*in_.options.bucket, largest)) return;
+    wrong(paths,
           "a gradient bucket of " + format_bytes(*in_.options.bucket) + " cuts " + format_bytes(Volume(largest)) +
               " of gradients into more than " + std::to_string(workload::most_buckets) + " pieces",
           "use a bucket of " + format_bytes(Bytes(static_cast<std::int64_t>(largest / workload::most_buckets) + 1)) +

@@ -1,8 +1,10 @@
 #include "collcast/workload/memory_use.hpp"
 
 #include <algorithm>
+#include <cstdint>
 
 #include "collcast/base/check.hpp"
+#include "collcast/nccl/environment.hpp"
 #include "collcast/workload/config.hpp"
 #include "workload/plan.hpp"
 
@@ -52,12 +54,25 @@ Communicators communicators(const ParallelLayout& l, int gpus_per_node) {
   return out;
 }
 
-void add_runtime(MemoryUse& use, const ParallelLayout& layout, int gpus_per_node, Bytes kept) {
+NcclBuffers::NcclBuffers() : NcclBuffers(nccl::Environment{}) {}
+
+NcclBuffers::NcclBuffers(const nccl::Environment& e) : simple(e.simple_buffer), ll(e.ll_buffer), ll128(e.ll128_buffer) {
+  const auto within_limits = [&](int channels) {
+    channels = std::min({channels, e.max_channels.value_or(channels), e.max_blocks.value_or(channels)});
+    return std::max({channels, e.min_channels.value_or(1), e.min_blocks.value_or(1)});
+  };
+  channels_within = within_limits(24);
+  channels_across = within_limits(8);
+}
+
+void add_runtime(MemoryUse& use, const ParallelLayout& layout, const NcclBuffers& nccl, int gpus_per_node, Bytes kept) {
   constexpr double context = 1573 * 0x1p20;
   const auto moving = static_cast<double>((use.allocated() - kept).value());
   use.fragments = workload::whole(moving / allocated_of_reserved - moving);
   const Communicators of = communicators(layout, gpus_per_node);
-  use.nccl = workload::whole(connection_bytes * (connections_within * of.within + connections_across * of.across));
+  const std::int64_t connections =
+      std::int64_t{nccl.connections_within()} * of.within + std::int64_t{nccl.connections_across()} * of.across;
+  use.nccl = workload::whole(static_cast<double>(nccl.connection().value()) * static_cast<double>(connections));
   use.context = workload::whole(context);
 }
 

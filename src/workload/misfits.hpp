@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cstdint>
 #include <functional>
 #include <limits>
 #include <string>
@@ -12,21 +13,35 @@
 
 namespace collcast::workload {
 
-/// What would be right, in words, with all that it offers so that it can be tried.
+/// What would be right: values that can be tried, or words alone.
 struct Hint {
-  using Offer = std::function<void(StepInputs&)>;
-  std::string text;
+  using Change = std::function<void(StepInputs&)>;
+  struct Offer {
+    std::string first;   ///< "use pp 3", where no other offer is before it
+    std::string beside;  ///< "pp 3", behind others
+    Change change;
+    std::string degree = {}, value = {};  ///< "pp" and "3" of one of several values of a degree
+  };
   std::vector<Offer> offers = {};
 
   /// Nothing that could be tried.
-  Hint(std::string words) : text(std::move(words)) {}
-  Hint(const char* words) : text(words) {}
+  Hint(std::string words) : words_(std::move(words)) {}
+  Hint(const char* words) : words_(words) {}
   /// "use uneven_stages: true".
-  Hint(std::string words, Offer offer) : text(std::move(words)), offers{std::move(offer)} {}
-  /// "use pp 3 or 5".
+  Hint(std::string words, Change);
+  /// "use pp 3 or 5"; without a name "use 3 or 5".
   static Hint use(const std::string& name, int ParallelLayout::*degree, const std::vector<int>& values);
+  static Hint use(const std::string& name, const std::vector<std::int64_t>& values,
+                  const std::function<void(StepInputs&, int)>& put);
   /// "..., or uneven_stages: true".
-  Hint or_use(const std::string& words, Offer offer) &&;
+  Hint or_use(const std::string& words, Change) &&;
+  /// "..., or pp 2 or 4".
+  Hint or_any_of(Hint others) &&;
+  /// "use pp 3 or 5, or uneven_stages: true".
+  std::string text() const;
+
+ private:
+  std::string words_ = {};  ///< where there are no offers
 };
 
 struct Misfits {
@@ -57,9 +72,10 @@ inline constexpr const char* leave_out_or_describe_hosts =
 /// Whether check_step accepts it on so many ranks, of what could be read.
 bool goes_together(const StepInputs&, int ranks, const Origins&);
 
-/// Each hint is of one value. Where several are wrong of the layout, or it is too large, or what a hint offers does not
-/// go with the rest, the last of these hints names the layout next to it in which all go together; what else is wrong,
-/// here or (`alone` false) elsewhere, is no reason against it.
+/// Each hint is of one value. Where one is wrong of the layout its hint keeps what of its offers goes with the rest.
+/// Where several are, or it is too large, or nothing of what the hint offers goes with the rest, the last of these
+/// hints names the layout next to it in which all go together; what else is wrong, here or (`alone` false) elsewhere,
+/// is no reason against it.
 void name_nearest(const StepInputs&, int ranks, Origins known, bool alone, Misfits&);
 
 /// What is sent in another format, compressed or delayed.

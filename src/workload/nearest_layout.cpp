@@ -1,11 +1,11 @@
 // Inputs of a step that are wrong, mended: values that are wrong by themselves, and a layout in which several do not
 // fit.
 //
-// The nearest layout is the one of least distance among those next to it: sum over tp, pp, dp, cp and ep of how far the
-// degree is from what was asked, |log of the ratio|; degrees that divide what they split come into question, the rest
-// of the layout stays. Of what could not be read nothing is known: there the divisors of the degree itself come into
-// question. Stages are uneven where that lets the degrees be nearer; only where neither works is the schedule plain
-// 1F1B. Left out: other micro-batches, schedules and orders.
+// The nearest layout is the one of least distance among those next to it: sum over tp, pp, dp, cp and ep, and over etp
+// and dp_shard where they are at fault, of how far the degree is from what was asked, |log of the ratio|; degrees that
+// divide what they split come into question, the rest of the layout stays. Of what could not be read nothing is known:
+// there the divisors of the degree itself come into question. Stages are uneven where that lets the degrees be nearer;
+// only where neither works is the schedule plain 1F1B. Left out: other micro-batches, schedules and orders.
 #include "collcast/workload/nearest_layout.hpp"
 
 #include <algorithm>
@@ -26,8 +26,7 @@ namespace {
 double distance(int asked, int degree) { return std::abs(std::log(static_cast<double>(degree) / asked)); }
 
 /// Divisors of `n`, and what was asked where `any` will do, nearest first.
-std::vector<int> degrees(std::int64_t n, int asked, bool any = false) {
-  constexpr std::size_t most = 8;
+std::vector<int> degrees(std::int64_t n, int asked, bool any = false, std::size_t most = 8) {
   std::vector<int> out;
   for (std::int64_t d = 1; d <= n / d; ++d) {
     if (n % d != 0) continue;
@@ -43,16 +42,39 @@ std::vector<int> degrees(std::int64_t n, int asked, bool any = false) {
 }
 
 struct Choice {
-  int tp, pp, dp, cp, ep;
+  int tp, pp, dp, cp, ep, etp, dp_shard;
   double far;
+
+  void put(ParallelLayout& l) const {
+    l.tp = tp;
+    l.pp = pp;
+    l.dp = dp;
+    l.cp = cp;
+    l.ep = ep;
+    l.etp = etp;
+    l.dp_shard = dp_shard;
+  }
+};
+
+/// What of a layout is looked for besides, as it is at fault.
+struct Sought {
+  bool etp = false, dp_shard = false;
+
+  Sought(const ParallelLayout& l, const std::vector<std::string>& blamed) {
+    const auto at_fault = [&](const char* path) {
+      return std::find(blamed.begin(), blamed.end(), path) != blamed.end();
+    };
+    etp = l.etp > 0 && at_fault("layout.etp");
+    dp_shard = l.dp_shard > 0 && at_fault("layout.dp_shard");
+  }
 };
 
 constexpr double anywhere = std::numeric_limits<double>::infinity();
 
 /// With the rest of `in` as it is, and nearer than `limit`.
-std::optional<Choice> nearest_degrees(const StepInputs& in, int ranks, const Origins& origins,
+std::optional<Choice> nearest_degrees(const StepInputs& in, int ranks, const Origins& origins, const Sought& sought,
                                       double limit = anywhere) {
-  constexpr std::size_t most_checks = 2'000;
+  constexpr std::size_t most_checks = 2'000, few = 4;
   constexpr double rounding = 1e-9;  // of sums that are the same in another order
   const ParallelLayout& l = in.layout;
   const bool serves = in.serving.has_value();
@@ -61,38 +83,43 @@ std::optional<Choice> nearest_degrees(const StepInputs& in, int ranks, const Ori
   const auto split = [&](bool good, int n, int asked, bool any = false) {
     return good ? degrees(std::max(n, 1), asked, any) : degrees(asked, asked);
   };
+  const std::vector<int> etps = sought.etp ? degrees(in.model.experts.ffn, l.etp, false, few) : std::vector<int>{l.etp};
   std::vector<Choice> choices;
+  const auto add = [&](int tp, int pp, int dp, int cp, int ep) {
+    const double far =
+        distance(l.tp, tp) + distance(l.pp, pp) + distance(l.dp, dp) + distance(l.cp, cp) + distance(l.ep, ep);
+    for (const int etp : etps)
+      for (const int shard : sought.dp_shard ? degrees(dp, l.dp_shard, false, few) : std::vector<int>{l.dp_shard})
+        choices.push_back(
+            {tp, pp, dp, cp, ep, etp, shard,
+             far + (sought.etp ? distance(l.etp, etp) : 0) + (sought.dp_shard ? distance(l.dp_shard, shard) : 0)});
+  };
   for (const int tp : split(origins.good("model.heads"), in.model.heads, l.tp))
     for (const int pp : split(origins.good("model.layers"), in.model.layers, l.pp, l.uneven_stages))
       for (const int dp : split(good_batch && !serves, samples, l.dp))
         for (const int cp : split(origins.good("batch.sequence") && l.cp > 1, in.batch.sequence, l.cp))
           for (const int ep :
                split(origins.good("model.experts.count") && in.model.experts.count > 0, in.model.experts.count, l.ep))
-            if (std::int64_t{tp} * pp * cp <= ranks / dp)
-              choices.push_back({tp, pp, dp, cp, ep,
-                                 distance(l.tp, tp) + distance(l.pp, pp) + distance(l.dp, dp) + distance(l.cp, cp) +
-                                     distance(l.ep, ep)});
+            if (std::int64_t{tp} * pp * cp <= ranks / dp) add(tp, pp, dp, cp, ep);
   std::erase_if(choices, [&](const Choice& c) { return c.far >= limit - rounding; });
   std::stable_sort(choices.begin(), choices.end(), [](const Choice& a, const Choice& b) { return a.far < b.far; });
   if (choices.size() > most_checks) choices.resize(most_checks);
   StepInputs other = in;
   for (const Choice& c : choices) {
-    other.layout.tp = c.tp;
-    other.layout.pp = c.pp;
-    other.layout.dp = c.dp;
-    other.layout.cp = c.cp;
-    other.layout.ep = c.ep;
+    c.put(other.layout);
     if (goes_together(other, ranks, origins)) return c;
   }
   return {};
 }
 
 /// Empty where none is found nearby.
-std::string nearest_in_words(const StepInputs& in, int ranks, const Origins& origins) {
+std::string nearest_in_words(const StepInputs& in, int ranks, const Origins& origins, const Sought& sought) {
   const auto text = [&](const Choice& c) {
     std::string out = "tp " + std::to_string(c.tp) + ", pp " + std::to_string(c.pp) + ", dp " + std::to_string(c.dp);
     if (in.layout.cp > 1) out += ", cp " + std::to_string(c.cp);
     if (in.layout.ep > 1) out += ", ep " + std::to_string(c.ep);
+    if (sought.etp) out += ", etp " + std::to_string(c.etp);
+    if (sought.dp_shard) out += ", dp_shard " + std::to_string(c.dp_shard);
     return out;
   };
   StepInputs uneven = in, plain = in;
@@ -100,23 +127,26 @@ std::string nearest_in_words(const StepInputs& in, int ranks, const Origins& ori
   plain.layout.schedule = PipelineSchedule::one_f_one_b;
   plain.layout.own = nullptr;
   plain.layout.vpp = 1;
-  const std::optional<Choice> as_it_is = nearest_degrees(in, ranks, origins),
-                              of_uneven = nearest_degrees(uneven, ranks, origins, as_it_is ? as_it_is->far : anywhere);
+  const std::optional<Choice> as_it_is = nearest_degrees(in, ranks, origins, sought),
+                              of_uneven =
+                                  nearest_degrees(uneven, ranks, origins, sought, as_it_is ? as_it_is->far : anywhere);
   if (as_it_is) return of_uneven ? text(*of_uneven) + ", uneven_stages true" : text(*as_it_is);
-  const std::optional<Choice> of_plain = nearest_degrees(plain, ranks, origins);
+  const std::optional<Choice> of_plain = nearest_degrees(plain, ranks, origins, sought);
   if (of_uneven && (!of_plain || of_uneven->far <= of_plain->far)) return text(*of_uneven) + ", uneven_stages true";
   return of_plain ? text(*of_plain) + ", schedule 1f1b, vpp 1" : std::string();
 }
 
 bool is_of_layout(const std::string& path) { return path.starts_with("layout.") || path.starts_with("batch."); }
 
-/// Whether all that a hint offers goes with the rest.
-bool works(const Hint& hint, const StepInputs& in, int ranks, const Origins& known) {
-  return !hint.offers.empty() && std::all_of(hint.offers.begin(), hint.offers.end(), [&](const Hint::Offer& offer) {
+/// What of a hint's offers goes with the rest.
+Hint offers_that_work(Hint hint, const StepInputs& in, int ranks, const Origins& known) {
+  std::erase_if(hint.offers, [&](const Hint::Offer& offer) {
+    if (!offer.change) return true;
     StepInputs other = in;
-    offer(other);
-    return goes_together(other, ranks, known);
+    offer.change(other);
+    return !goes_together(other, ranks, known);
   });
+  return hint;
 }
 
 }  // namespace
@@ -178,8 +208,16 @@ void name_nearest(const StepInputs& in, int ranks, Origins known, bool alone, Mi
     ++count;
     last = i;
   }
-  if (count == 0 || (count == 1 && !misfits.too_large && works(misfits.hints[last], in, ranks, known))) return;
-  const std::string nearest = nearest_in_words(in, ranks, known), others = alone ? "" : " but for the other errors";
+  if (count == 0) return;
+  if (count == 1 && !misfits.too_large) {
+    const Hint left = offers_that_work(misfits.hints[last], in, ranks, known);
+    if (!left.offers.empty()) {
+      misfits.found[last].hint = left.text();
+      return;
+    }
+  }
+  const std::string nearest = nearest_in_words(in, ranks, known, {in.layout, misfits.blamed}),
+                    others = alone ? "" : " but for the other errors";
   if (!nearest.empty())
     misfits.found[last].hint += "; the nearest layout that works" + others + ": " + nearest;
   else if (count == 1 && !misfits.hints[last].offers.empty())
@@ -191,9 +229,13 @@ void name_nearest(const StepInputs& in, int ranks, Origins known, bool alone, Mi
 namespace collcast {
 
 std::string nearest_layout(const StepInputs& in, int ranks, const Origins& origins) {
-  for (const StepMisfit& one : step_misfits(in, ranks, origins))
+  std::vector<std::string> blamed;
+  for (const StepMisfit& one : step_misfits(in, ranks, origins)) {
     if (!workload::is_of_layout(one.blamed)) return {};
-  return workload::nearest_in_words(workload::mended(in), ranks, origins);
+    blamed.push_back(one.blamed);
+  }
+  const StepInputs good = workload::mended(in);
+  return workload::nearest_in_words(good, ranks, origins, {good.layout, blamed});
 }
 
 }  // namespace collcast

@@ -126,7 +126,8 @@ RankParameters head_parameters(const TransformerConfig& m, int tp, bool shares_e
 }
 
 bool ends_stand_for_layers(const StepInputs& in) {
-  const int layers = in.model.layers, slices = in.layout.slices();
+  const int layers = in.model.layers;
+  const std::int64_t slices = in.layout.slices();
   return in.layout.uneven_stages && layers % slices != 0 && (layers + 2) % slices == 0;
 }
 
@@ -142,10 +143,11 @@ struct Layers {
   int first = 0, count = 0;
 };
 Layers layers_of_uneven_slice(const StepInputs& in, int slice) {
-  const int slices = in.layout.slices(), each = in.model.layers / slices, extra = in.model.layers % slices;
+  const std::int64_t slices = in.layout.slices();
+  const int each = static_cast<int>(in.model.layers / slices), extra = static_cast<int>(in.model.layers % slices);
   // Round the stages the first so many slices have one more. In a V of the way down the last so many, of the way up the
   // first so many.
-  const int turn = slices / 2, down = std::min(extra, turn), up = extra - down;
+  const int turn = static_cast<int>(slices / 2), down = std::min(extra, turn), up = extra - down;
   const auto before = [&](int s) {
     if (!goes_in_v(in.layout.schedule)) return each * s + std::min(s, extra);
     return each * s + std::clamp(s - (turn - down), 0, down) + std::clamp(s - turn, 0, up);
@@ -170,7 +172,7 @@ std::vector<StageLayer> layers_of_slices(const StepInputs& in, int stage) {
   std::vector<StageLayer> out;
   if (ends_stand_for_layers(in)) {
     // The embedding is the place before layer 0, the head the one after the last.
-    const int places = (layers + 2) / in.layout.slices();
+    const int places = static_cast<int>((layers + 2) / in.layout.slices());
     for (int chunk = 0; chunk < chunks; ++chunk)
       for (int i = 0; i < places; ++i)
         if (const int number = slice_of(in.layout, stage, chunk) * places + i - 1; number >= 0 && number < layers)
@@ -191,7 +193,7 @@ std::vector<StageLayer> layers_of_slices(const StepInputs& in, int stage) {
     return out;
   }
   // Chunks are of equal stages; more of them than layers are refused elsewhere.
-  const int of_chunk = std::max(1, layers / in.layout.slices());
+  const int of_chunk = std::max(1, static_cast<int>(layers / in.layout.slices()));
   for (int i = 0; i < of_chunk * chunks; ++i)
     out.push_back({slice_of(in.layout, stage, i / of_chunk) * of_chunk + i % of_chunk, i / of_chunk});
   return out;

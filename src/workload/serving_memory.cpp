@@ -85,7 +85,7 @@ MemoryUse serving_memory(const StepInputs& in, int stage, int gpus_per_node) {
   use.activations = whole(terms.activations());
   use.buffers = whole(terms.buffers());
   use.capacity = in.gpu.memory;
-  add_runtime(use, talking_layout(in.layout), gpus_per_node, use.parameters + use.kv_cache);
+  add_runtime(use, talking_layout(in.layout), in.nccl_buffers, gpus_per_node, use.parameters + use.kv_cache);
   return use;
 }
 

@@ -100,7 +100,8 @@ Volume still_returning(const StepInputs& in, double returned, int forwards) {
   const std::string& precision = in.options.precision;
   const FlopRate rate = in.gpu.peak.at(precision) * in.kernels.gemm.at(precision).compute;
   const ParallelLayout& l = in.layout;
-  const double of_forward = flop_terms(in).forward() * in.batch.micro_batch / (1.0 * l.tp * l.cp * l.slices());
+  const double of_forward =
+      flop_terms(in).forward() * in.batch.micro_batch / (1.0 * l.tp * l.cp * static_cast<double>(l.slices()));
   const Seconds over = forwards * (Flops(of_forward) / rate);
   return Volume(std::max(0.0, returned - (host_copy_rate(in) * over).value()));
 }

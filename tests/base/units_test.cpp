@@ -3,6 +3,10 @@
 
 #include <catch2/catch.hpp>
 
+#include <limits>
+
+#include "collcast/base/product.hpp"
+
 using namespace collcast;
 
 TEST_CASE("decimal and binary sizes differ") {
@@ -73,4 +77,15 @@ TEST_CASE("printers pick the unit") {
   CHECK(format_seconds(Seconds(0)) == "0 s");
   CHECK(format_flop_rate(FlopRate(312e12)) == "312 TFLOP/s");
   CHECK(format_count(70.6e9) == "70.6 G");
+}
+
+TEST_CASE("a product is known up to its limit, and is nothing beyond it, however much 64 bits wrap it") {
+  CHECK(product_within({}, 10) == 1);
+  CHECK(product_within({2, 5}, 10) == 10);
+  CHECK_FALSE(product_within({2, 5, 2}, 10));
+  CHECK(product_within({3, 0, 4}, 10) == 0);
+  constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
+  CHECK(product_within({most, 1}, most) == most);
+  // 2^22 x 2^22 x 2^20 = 2^64, which is 0 in 64 bits.
+  CHECK_FALSE(product_within({4194304, 4194304, 1048576}, most));
 }

@@ -362,3 +362,41 @@ TEST_CASE("the gate says how it is used") {
   CHECK(run_shell(gate + " --base", ".").err.find("--base needs a value") != std::string::npos);
   CHECK(run_shell("PATH=/usr/bin:/bin " + gate + " x.yaml", ".").exit == 3);
 }
+
+TEST_CASE(
+    "the check of layers reads what targets link, however they are written, and holds the page's table to its own") {
+  // The sources alone: without public headers nothing is compiled.
+  const Folder tree;
+  for (const char* folder : {"tools", "docs/decisions", "validation"}) fs::create_directories(tree.path() / folder);
+  fs::copy_file(source / "tools" / "check-layers", tree.path() / "tools" / "check-layers");
+  const std::string libraries = "docs/decisions/0001-layers-and-libraries.md";
+  for (const std::string& page : {std::string("docs/design.md"), libraries})
+    fs::copy_file(source / page, tree.path() / page);
+  fs::copy(source / "src", tree.path() / "src", fs::copy_options::recursive);
+  for (const char* folder : {"src", "runner"})
+    fs::copy(source / "validation" / folder, tree.path() / "validation" / folder, fs::copy_options::recursive);
+  const auto said = [&] { return run_shell("tools/check-layers", tree.path()); };
+  must(said());
+  const auto changed = [&](const std::string& file, const std::string& from, const std::string& to) {
+    const std::string before = tree.read(file);
+    REQUIRE(before.find(from) != std::string::npos);
+    std::string after = before;
+    tree.write(file, after.replace(after.find(from), from.size(), to));
+    const Outcome outcome = said();
+    tree.write(file, before);
+    CHECK(outcome.exit == 1);
+    return outcome.err;
+  };
+  CHECK(changed("validation/runner/CMakeLists.txt", "collcast_base collcast_collective",
+                "collcast_base collcast_validation")
+            .find("validation/runner/CMakeLists.txt: runner may not link validation") != std::string::npos);
+  CHECK(changed("src/cli/CMakeLists.txt", "collcast_base collcast_topology", "collcast_base collcast_mpi")
+            .find("src/cli/CMakeLists.txt: cli may not link mpi") != std::string::npos);
+  CHECK(changed("src/cost/CMakeLists.txt", "USES ", "USES engine ").find("cost may not link engine") !=
+        std::string::npos);
+  CHECK(changed("docs/design.md", "CLI11, Boost.Math", "CLI11").find("cli keeps Boost.Math, CLI11 inside") !=
+        std::string::npos);
+  CHECK(changed("docs/design.md", "| workload, evaluate | oneTBB |", "| workload | oneTBB |")
+            .find("planner uses workload, evaluate") != std::string::npos);
+  CHECK(changed(libraries, "| Gloo 0.5 |", "| GLOO |").find("no row says why Gloo") != std::string::npos);
+}

@@ -47,6 +47,7 @@ int check_arithmetic(const Json& doc) {
 const std::vector<std::string> steps{
     "llama3-70b-64xh100",
     "llama3-70b-64xh100 --method estimate",
+    "llama3-70b-64xh100 --method estimate --env NCCL_BUFFSIZE=67108864 --env NCCL_MAX_NCHANNELS=4",
     "llama3-70b-64xh100 --what-if double-ib",
     "llama3-70b-64xh100 --set layout.schedule=gpipe --set training.recompute=full",
     "llama3-70b-64xh100 --set layout.schedule=gpipe --set training.overlap_dp=false --method estimate",
@@ -335,4 +336,25 @@ TEST_CASE("links of a simulated collective: bytes, busy time and utilisation, on
     CHECK(link.at("utilisation") == Approx(1));
   }
   CHECK(!explained(asked).at("rows")[0].contains("links"));
+}
+
+TEST_CASE("NCCL's buffers in memory are those that the job or its machine sets") {
+  constexpr double mib = 1024 * 1024;
+  const auto kept = [](const std::string& arguments) {
+    const Called called = call("step llama3-70b-64xh100 --method estimate --format json " + arguments);
+    INFO(called.err);
+    REQUIRE(called.exit == 0);
+    return Json::parse(called.out).at("memory").at("nccl_bytes").get<double>();
+  };
+  // Of one communicator within a node and five across 1 x 24 x 3 + 5 x 8 x 4 connections; Simple, LL and LL128.
+  CHECK(kept("") == 232 * (4 + 0.5 + 4.6875) * mib);
+  CHECK(kept("--env NCCL_BUFFSIZE=67108864") == 232 * (64 + 0.5 + 4.6875) * mib);
+  CHECK(kept("--env NCCL_LL_BUFFSIZE=1048576 --env NCCL_LL128_BUFFSIZE=2097152") == 232 * (4 + 1 + 2) * mib);
+  CHECK(kept("--env NCCL_MAX_NCHANNELS=4") == (12 + 5 * 16) * (4 + 0.5 + 4.6875) * mib);
+  // Its plugin's instructions say 8 MiB, which a job's own variable goes before; whatever its messages are priced by.
+  CHECK(kept("--set topology=gcp-a3-mega") == 232 * (8 + 0.5 + 4.6875) * mib);
+  CHECK(kept("--set topology=gcp-a3-mega --library ideal") == 232 * (8 + 0.5 + 4.6875) * mib);
+  CHECK(kept("--set topology=gcp-a3-mega --env NCCL_BUFFSIZE=1048576") == 232 * (1 + 0.5 + 4.6875) * mib);
+  const Called explained = call("explain step llama3-70b-64xh100 --method estimate --env NCCL_BUFFSIZE=67108864");
+  CHECK_THAT(explained.out, Contains("69.19 MiB x (1 x 72 + 5 x 32)") && Contains("NCCL_BUFFSIZE 64 MiB"));
 }

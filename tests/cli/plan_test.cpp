@@ -430,3 +430,18 @@ TEST_CASE("--why asks for one layout: none, or a degree given twice, is a slip")
   CHECK_THAT(twice.err, Contains("--why tp=4,tp=8:1:7: error: 'tp' is given twice"));
   CHECK(twice.out.empty());
 }
+
+TEST_CASE("degrees, chunks and samples of the command line have a scenario's limits") {
+  const auto refused = [](const std::string& arguments) {
+    const Called called = call("plan llama3-8b-8xh100 " + arguments);
+    CHECK(called.exit == 2);
+    return called.err;
+  };
+  const std::string degrees = "expected a whole number from 1 to 10000000", chunks = "a whole number from 1 to 10000";
+  for (const char* option : {"--tp", "--pp", "--dp", "--cp", "--ep"})
+    CHECK_THAT(refused(std::string(option) + " 10000001"), Contains(option) && Contains(degrees));
+  CHECK_THAT(refused("--why tp=536870912,pp=536870912,cp=64"), Contains("--why tp: '536870912'") && Contains(degrees));
+  CHECK_THAT(refused("--vpp 536870912"), Contains("--vpp: '536870912'") && Contains(chunks));
+  CHECK_THAT(refused("--why vpp=10001"), Contains("--why vpp: '10001'") && Contains(chunks));
+  CHECK_THAT(refused("--micro-batch 100001"), Contains("expected a whole number from 1 to 100000"));
+}

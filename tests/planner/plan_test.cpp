@@ -463,6 +463,11 @@ TEST_CASE("degrees whose product is not the GPUs are counted, where all were nam
   const Reasons none = reasons();
   REQUIRE(none.size() == 1);
   CHECK(none[0].first == to_string(ObjectionKind::degrees_are_not_gpus));
+  // 2^22 x 2^22 x 2^20 = 2^64, which is 0 in 64 bits.
+  in.space.tp = in.space.pp = {4'194'304};
+  in.space.cp = {1'048'576};
+  in.space.dp = {};
+  CHECK(reasons() == Reasons{{to_string(ObjectionKind::degrees_with_cp_do_not_divide), 1}});
 }
 
 TEST_CASE("the best are simulated, come first, and keep their closed form beside it") {

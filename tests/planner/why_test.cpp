@@ -152,3 +152,15 @@ TEST_CASE("degrees whose product is more than 32 bits hold leave one to the thir
   CHECK(complete({.pp = 65'536, .dp = 65'536}, p.result.ranked, p.in).tp == 1);
   CHECK(complete({.tp = 65'536, .pp = 65'536}, p.result.ranked, p.in).dp == 0);
 }
+
+TEST_CASE("degrees whose product is more than 64 bits hold do not divide the GPUs") {
+  const Planned p;
+  // 2^29 x 2^29 x 2^6 = 2^64, which is 0 in 64 bits.
+  const LayoutChoice asked = complete({.tp = 536'870'912, .pp = 536'870'912, .cp = 64}, p.result.ranked, p.in);
+  CHECK(asked.dp == 0);
+  CHECK(why(p.in, p.fabric, asked, p.result.ranked).value().asked.objections ==
+        std::vector<std::string>{"tp 536870912 x pp 536870912 x cp 64 does not divide the 16 GPUs"});
+  LayoutChoice given = complete({.tp = 536'870'912, .dp = 536'870'912, .cp = 64}, p.result.ranked, p.in);
+  CHECK(given.pp == 1);
+  CHECK_FALSE(why(p.in, p.fabric, given, p.result.ranked).value().asked.objections.empty());
+}

@@ -221,7 +221,7 @@ TEST_CASE("a step's explanation lists kernels with their roofline terms and sums
   report.machine.nodes = 1;
   report.machine.ranks = 8;
   r.memory.activations = Bytes(940);
-  add_runtime(r.memory, in.layout, 8);
+  add_runtime(r.memory, in.layout, in.nccl_buffers, 8);
   const ExplainReport explained = explain(report);
   const Json doc = Json::parse(json(explained));
   // 10 ms of step without the 8 ms of compute.

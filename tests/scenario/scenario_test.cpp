@@ -182,6 +182,20 @@ TEST_CASE("degrees and samples whose products overflow are refused") {
             .find("are too many samples") != std::string::npos);
 }
 
+TEST_CASE("slices of the model that 32 bits do not hold are refused where the larger factor is written") {
+  // 2^19 x 2^13 = 2^32, which is 0 in 32 bits.
+  const std::string found =
+      errors_of(samples::head + model + batch + "layout: {pp: 524288, vpp: 8192, schedule: interleaved}\n");
+  CHECK(found.find("layout.pp 524288 x vpp 8192 are too many slices of the model") != std::string::npos);
+  CHECK(found.find("expected up to 10000000") != std::string::npos);
+  CHECK(errors_of(samples::head + model + batch + "layout: {pp: 2000, vpp: 5000, schedule: interleaved}\n")
+            .find("too many slices") == std::string::npos);
+  ParallelLayout layout;
+  layout.pp = 524288;
+  layout.vpp = 8192;
+  CHECK(layout.slices() == std::int64_t{1} << 32);
+}
+
 TEST_CASE("a model whose heads do not divide is refused") {
   CHECK(errors_of(samples::head + batch + "model: {layers: 8, hidden: 1000, heads: 16, ffn: 4096, vocab: 1000}\n")
             .find("model.hidden 1000 is not a multiple of model.heads 16") != std::string::npos);

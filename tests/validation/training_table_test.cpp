@@ -53,6 +53,20 @@ TEST_CASE("every bad cell of a training table is an error at its place") {
   CHECK(errors_of(training_heading + "r1,s,A,H100,64,1,0,\n") == Lines{"t.csv:2:1: iter_s is '0'"});
 }
 
+TEST_CASE("a column of counts says from what to what it goes") {
+  const auto said = [](const std::string& column, const std::string& value) {
+    const Result<TrainingTables> read =
+        read_training("row_id,source_id,gpu,gpus,gbs," + column + "\nr,s,H100,8,8," + value + "\n");
+    return read ? std::string() : read.errors().front().message + ": " + read.errors().front().hint;
+  };
+  CHECK(said("seq", "2147483647") == "seq is '2147483647': expected a whole number from 1 to 10000000, or nothing");
+  CHECK(said("tp", "10000001") == "tp is '10000001': expected a whole number from 1 to 10000000, or nothing");
+  CHECK(said("tp", "10000000").empty());
+  CHECK(said("layers", "10001") == "layers is '10001': expected a whole number from 1 to 10000, or nothing");
+  CHECK(said("mbs", "100001") == "mbs is '100001': expected a whole number from 1 to 100000, or nothing");
+  CHECK(said("sp", "2") == "sp is '2': expected 0, 1 or nothing");
+}
+
 TEST_CASE("lines of a training table that are none") {
   CHECK(errors_of(training_heading + "r1,s,A\n") == Lines{"t.csv:2:1: 3 cells in a table of 8 columns"});
   CHECK(errors_of(training_heading + "r1,s,A,H100,64,1,1,\"open\n") ==

@@ -496,6 +496,11 @@ StepInputs drawn_misfit(Dice& dice) {
     in.model.experts = {8, 2, 512, 0};
     in.layout.sequence_parallel = dice.roll(4) != 0;
     in.layout.ep = dice.pick({1, 2, 3});
+    if (in.layout.order == RankOrder::tp_cp_ep_dp_pp) in.layout.etp = dice.pick({0, 1, 2, 3});
+  }
+  if (dice.roll(4) == 0) {
+    in.options.zero = 1;
+    in.layout.dp_shard = dice.pick({1, 2, 3});
   }
   return in;
 }
@@ -509,7 +514,7 @@ TEST_CASE("what the only hint offers goes with the rest, or a layout that does i
   origins.set("layout", file);
   Dice dice(10);
   int alone = 0, named = 0, none = 0;
-  for (int step = 0; step < 4000; ++step) {
+  for (int step = 0; step < 12000; ++step) {
     const StepInputs in = drawn_misfit(dice);
     const Diagnostics found = check_step(in, ranks, origins);
     if (found.size() != 1) continue;

@@ -12,9 +12,11 @@ namespace {
 
 StepInputs sound() { return inputs(small_model(), layout(2, 2, 2), 1024, 4); }
 
-/// Of the only thing that is wrong.
-std::string only_hint(const StepInputs& in, int ranks = 64) {
-  const Diagnostics found = check_step(in, ranks, {});
+/// Of the only thing that is wrong, in a layout that somebody wrote or that a search tried.
+std::string only_hint(const StepInputs& in, int ranks = 64, bool written = false) {
+  Origins origins;
+  if (written) origins.set("layout", {"s.yaml", 1, 1});
+  const Diagnostics found = check_step(in, ranks, origins);
   INFO(to_text(found));
   REQUIRE(found.size() == 1);
   return found.front().hint;
@@ -100,4 +102,48 @@ TEST_CASE("products of degrees that 32 bits do not hold are counted all the same
   const Diagnostics found = check_step(in, 64, {});
   CHECK(found.size() >= 2);
   CHECK(to_text(found).find("use ") != std::string::npos);
+}
+
+TEST_CASE("of a written layout a hint keeps the values that go with the rest") {
+  StepInputs in = inputs(small_model(), layout(2, 1, 4), 1024, 4);
+  in.model.experts = {8, 2, 512};
+  in.layout.order = RankOrder::tp_cp_ep_dp_pp;
+  in.layout.sequence_parallel = true;
+  in.layout.ep = 4;
+  in.layout.etp = 3;
+  // Etp 4 leaves 2 of the 8 ranks, which ep 4 does not divide.
+  CHECK(only_hint(in) == "use etp 2 or 4");
+  CHECK(only_hint(in, 64, true) == "use etp 2");
+  in.layout.etp = 2;
+  CHECK(check_step(in, 64, {}).empty());
+  // A sharding group of 2 replicas of one GPU does not have all 4 ranks of the experts.
+  in.layout = layout(1, 1, 8);
+  in.layout.order = RankOrder::tp_cp_ep_dp_pp;
+  in.batch.global_batch = 32;
+  in.layout.ep = 4;
+  in.layout.dp_shard = 3;
+  in.options.zero = 1;
+  CHECK(only_hint(in, 64, true) == "use dp_shard 4");
+  in.layout.dp_shard = 4;
+  CHECK(check_step(in, 64, {}).empty());
+}
+
+TEST_CASE("where no value that is offered goes with the rest, expert TP and sharding groups are sought besides") {
+  StepInputs in = inputs(small_model(), layout(2, 1, 4), 1024, 4);
+  in.model.experts = {8, 2, 512};
+  in.layout.order = RankOrder::tp_cp_ep_dp_pp;
+  in.layout.sequence_parallel = true;
+  in.layout.ep = 8;
+  in.layout.etp = 3;
+  CHECK_THAT(only_hint(in, 8, true), Catch::StartsWith("use etp 2 or 4; the nearest layout that works: tp 2, pp 1, ") &&
+                                         Catch::Contains(", etp "));
+  in.layout = layout(1, 1, 8);
+  in.layout.order = RankOrder::tp_cp_ep_dp_pp;
+  in.batch.global_batch = 32;
+  in.layout.ep = 8;
+  in.layout.dp_shard = 3;
+  in.options.zero = 1;
+  CHECK_THAT(only_hint(in, 8, true),
+             Catch::StartsWith("use dp_shard 2 or 4; the nearest layout that works: tp 1, pp 1, ") &&
+                 Catch::Contains(", dp_shard "));
 }

@@ -384,3 +384,21 @@ TEST_CASE("a whole step of uneven chunks: closed form, timeline, and memory of w
     }
   }
 }
+
+TEST_CASE("chunks beyond any number are refused before anything goes through them") {
+  // Gone through one by one, a billion of them took 8 GB.
+  StepInputs in = inputs(small_model(), layout(1, 8, 2), 512, 8);
+  in.options.bucket = Bytes(40'000'000);
+  const auto said = [&] { return to_text(check_step(in, 16, Location{"s.yaml", 3, 1})); };
+  REQUIRE(said().empty());
+  in.layout.schedule = PipelineSchedule::interleaved;
+  for (const int vpp : {1'000'000'000, 536'870'912}) {  // x 8 stages = 2^32, 0 in 32 bits
+    in.layout.vpp = vpp;
+    CHECK_THAT(said(), Catch::Contains("vpp " + std::to_string(vpp) + " does not divide the 1 layers of a stage"));
+  }
+  // Nor where the schedule has none, and stages are uneven.
+  in.layout.schedule = PipelineSchedule::one_f_one_b;
+  in.layout.uneven_stages = true;
+  in.model.layers = 9;
+  CHECK_THAT(said(), Catch::Contains("vpp 536870912 needs schedule interleaved"));
+}

@@ -5,6 +5,7 @@
 
 #include <string>
 
+#include "collcast/nccl/environment.hpp"
 #include "inputs.hpp"
 
 using namespace collcast;
@@ -78,11 +79,36 @@ TEST_CASE("fragments are 6 % of what is reserved, NCCL has 9.1875 MiB a connecti
   CHECK(alone.nccl == Bytes(0));
 }
 
+TEST_CASE("NCCL's buffers are those of the job's variables, on as many channels as these allow") {
+  StepInputs in = inputs(small_model(), layout(2, 4, 2), 512, 8);
+  const auto kept = [&](const nccl::Environment& environment) {
+    in.nccl_buffers = NcclBuffers(environment);
+    const MemoryUse training = stage_memory(in, 0, 8);
+    CHECK(training.peak() == training.reserved() + training.nccl + training.context);
+    return bytes(training.nccl);
+  };
+  // Four communicators within a node, two across.
+  CHECK(kept({}) == 9.1875 * mib * (4 * 72 + 2 * 32));
+  nccl::Environment environment;
+  environment.simple_buffer = Bytes(64 << 20);
+  CHECK(kept(environment) == (64 + 0.5 + 4.6875) * mib * (4 * 72 + 2 * 32));
+  environment.ll_buffer = Bytes(1 << 20);
+  environment.ll128_buffer = Bytes(2 << 20);
+  CHECK(kept(environment) == 67 * mib * (4 * 72 + 2 * 32));
+  environment.max_channels = 16;
+  CHECK(kept(environment) == 67 * mib * (4 * 3 * 16 + 2 * 32));
+  environment.max_blocks = 4;
+  CHECK(kept(environment) == 67 * mib * (4 * 3 * 4 + 2 * 4 * 4));
+  environment.max_channels = environment.max_blocks = {};
+  environment.min_channels = 32;
+  CHECK(kept(environment) == 67 * mib * (4 * 3 * 32 + 2 * 4 * 32));
+}
+
 TEST_CASE("what is taken once breaks into no fragments") {
   MemoryUse use;
   use.parameters = Bytes(1000);
   use.activations = Bytes(940);
-  add_runtime(use, layout(1, 1, 1), 8, use.parameters);
+  add_runtime(use, layout(1, 1, 1), {}, 8, use.parameters);
   CHECK(use.fragments == Bytes(60));
 }
 

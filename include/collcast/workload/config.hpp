@@ -314,8 +314,10 @@ struct ParallelLayout {
   int chunks() const { return goes_in_v(schedule) ? 2 : vpp; }
   /// Stages that hold the same slices: with DualPipe i and pp - 1 - i.
   int twins() const { return from_both_ends(schedule) ? 2 : 1; }
-  /// Slices that the model is cut into.
-  int slices() const { return pp * chunks() / twins(); }
+  /// Slices that the model is cut into, on these stages or on others; of degrees that nobody has looked at more than
+  /// 32 bits hold.
+  std::int64_t slices() const { return slices_on(pp); }
+  std::int64_t slices_on(int stages) const { return std::int64_t{stages} * chunks() / twins(); }
   /// Whether the last chunk of the model is on the first stage, as a V has it, and not on the last alone.
   bool ends_together() const { return pp == 1 || goes_in_v(schedule); }
   /// Ranks that have the same parameters, and so reduce gradients.

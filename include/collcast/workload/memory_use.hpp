@@ -4,9 +4,11 @@
 //   fragments  reserved by the allocator and no tensor's: allocated is 0.94 of reserved, SimuMax's share
 //              (github.com/MooreThreads/SimuMax). Serving: of what passes make and free again; weights and the cache of
 //              keys and values are taken once
-//   NCCL       9.1875 MiB for each connection of a channel: Simple 4 MiB, LL 512 KiB, LL128 4800 KiB (NCCL,
-//              src/init.cc: DEFAULT_*_BUFFSIZE). A ring has one, a tree within a node two and between nodes three;
-//              24 channels within a node behind NVSwitch, 8 between nodes (two for each of four NICs)
+//   NCCL       of each connection of a channel a buffer for Simple, LL and LL128 as the job's variables have them
+//   (NCCL,
+//              src/init.cc: computeBuffSizes; src/transport/p2p.cc allocates all three), 9.1875 MiB without any. A ring
+//              has one connection, a tree within a node two and between nodes three; 24 channels within a node behind
+//              NVSwitch, 8 between nodes (two for each of four NICs), within the variables' limits
 //   context    CUDA's, with its libraries and kernels: 1573 MiB of PyTorch on an A100, as BigScience measured it
 //              (chronicles-prequel.md)
 // Left out: NVLS's and user buffers, what a framework's own step allocates (validation/src/training/memory.cpp has it
@@ -21,6 +23,9 @@
 
 namespace collcast {
 
+namespace nccl {
+struct Environment;
+}
 struct ParallelLayout;
 struct StepInputs;
 
@@ -72,6 +77,20 @@ const MemoryPart& breaking_part(const MemoryUse&);
 /// The first of the largest.
 const MemoryPart& largest_part(const MemoryUse&);
 
+/// What NCCL's communicators keep, as a job's variables have it.
+struct NcclBuffers {
+  Bytes simple, ll, ll128;  ///< of one connection of a channel
+  int channels_within, channels_across;
+
+  NcclBuffers();  ///< of a job without variables
+  explicit NcclBuffers(const nccl::Environment&);
+  Bytes connection() const { return simple + ll + ll128; }
+  /// Of a communicator within a node, and of one across nodes.
+  int connections_within() const { return 3 * channels_within; }
+  int connections_across() const { return 4 * channels_across; }
+  friend bool operator==(const NcclBuffers&, const NcclBuffers&) = default;
+};
+
 /// Groups that a rank makes communicators of as Megatron does, by where their ranks are.
 struct Communicators {
   int within = 0;  ///< a node
@@ -80,13 +99,10 @@ struct Communicators {
 Communicators communicators(const ParallelLayout&, int gpus_per_node);
 /// Of servers those that talk to each other: replicas do where they share experts.
 ParallelLayout talking_layout(const ParallelLayout&);
-/// Bytes of NCCL's buffers for one connection of a channel, and connections of a communicator.
-inline constexpr double connection_bytes = (4 + 0.5) * 0x1p20 + 4800 * 1024;
-inline constexpr int connections_within = 24 * 3, connections_across = 8 * 4;
 inline constexpr double allocated_of_reserved = 0.94;
 
 /// Fragments, NCCL's buffers and the context of what the rank allocates; `kept` of it is taken once and breaks nothing.
-void add_runtime(MemoryUse&, const ParallelLayout&, int gpus_per_node, Bytes kept = {});
+void add_runtime(MemoryUse&, const ParallelLayout&, const NcclBuffers&, int gpus_per_node, Bytes kept = {});
 
 /// Of a rank of that stage; `inputs` has passed check_step and check_memory, `made` as for memory_terms.
 MemoryUse stage_memory(const StepInputs& inputs, int stage, int gpus_per_node, const Orders& made = {});

@@ -42,6 +42,7 @@ struct StepInputs {
   std::map<Dimension, std::uint16_t> weights = {};
   /// Of each GPU to its host's memory and from there, while all of a node copy (host_link.hpp); 0: there is no way.
   Bandwidth host_bandwidth{};
+  NcclBuffers nccl_buffers = {};  ///< as the variables of the job have them
 
   TrafficClass traffic(Dimension) const;
 };

@@ -38,6 +38,8 @@
 #include <map>
 #include <utility>
 
+#include "collcast/base/product.hpp"
+#include "collcast/nccl/environment.hpp"
 #include "collcast/topology/host_link.hpp"
 #include "collcast/validation/training.hpp"
 #include "collcast/workload/precisions.hpp"
@@ -69,6 +71,10 @@ std::optional<T> meaning(const std::array<Meaning<T>, N>& known, const std::stri
   return std::nullopt;
 }
 
+// Limits as a scenario's.
+constexpr int most_ranks = 10'000'000, most_samples = 10'000'000, most_chunks = 10'000;
+constexpr int most_tokens = 1'000'000'000;
+
 constexpr std::array<Meaning<const char*>, 6> precisions{
     {{"fp16/bf16", "bf16"}, {"fp16", "fp16"}, {"bf16", "bf16"}, {"fp8", "fp8"}, {"mxfp8", "fp8"}, {"nvfp4", "fp4"}}};
 constexpr std::array<Meaning<int>, 6> zero_stages{
@@ -89,6 +95,8 @@ class Reading {
   Result<TrainingStep> run() {
     out_.inputs.gpu = place_.machine.gpu;
     out_.inputs.kernels = place_.kernels;
+    if (const auto environment = nccl::of_job({}, place_.machine, place_.nodes))
+      out_.inputs.nccl_buffers = NcclBuffers(*environment);
     out_.measure = memory_measure(row_);
     // A row that names no stage of ZeRO ran on Megatron's optimizer: vTrain's 3.6 billion parameters on one GPU of 80
     // GB leave no room for what DeepSpeed's takes.
@@ -268,10 +276,16 @@ class Reading {
     l.tp = needed(row_.tp, "tp");
     l.pp = needed(row_.pp, "pp");
     l.cp = or_one(row_.cp, "cp");
-    const int gpus = needed(row_.gpus, "gpus"), replica = l.tp * l.pp * l.cp;
-    l.dp = row_.dp.value_or(std::max(1, gpus / replica));
-    if (out_.inputs.model.experts.count > 0) expert_layout(l, gpus, replica);
-    if (missing_.empty() && l.world() != gpus)
+    const int gpus = needed(row_.gpus, "gpus");
+    const std::optional<std::int64_t> replica = product_within({l.tp, l.pp, l.cp}, most_ranks);
+    l.dp = row_.dp.value_or(replica ? std::max(1, static_cast<int>(gpus / *replica)) : 1);
+    const bool countable = product_within({l.tp, l.pp, l.cp, l.dp}, most_ranks).has_value();
+    if (!countable) {
+      cannot(fmt::format("tp {} x pp {} x cp {} x dp {} are more than {} GPUs", l.tp, l.pp, l.cp, l.dp, most_ranks));
+      l.tp = l.pp = l.cp = l.dp = 1;  // what else is wrong is asked of these
+    }
+    if (countable && out_.inputs.model.experts.count > 0) expert_layout(l, gpus, static_cast<int>(*replica));
+    if (countable && missing_.empty() && l.world() != gpus)
       cannot(fmt::format("tp {} x pp {} x cp {} x dp {} are {} GPUs, not {}", l.tp, l.pp, l.cp, l.dp, l.world(), gpus));
     l.sequence_parallel = row_.sp.value_or(0) == 1 && l.tp > 1;
     if (l.tp > 1 && !row_.sp) assume_sequence_parallel(l);
@@ -297,7 +311,7 @@ class Reading {
       l.etp = contains(lower(row_.framework), "bridge") ? 1 : l.tp;
       assume(fmt::format("etp not stated: {}", l.etp));
     }
-    if (l.world() == gpus || gpus != replica * l.ep * l.dp) return;
+    if (l.world() == gpus || product_within({replica, l.ep, l.dp}, gpus) != gpus) return;
     assume(fmt::format("dp {} counts the replicas of experts: {} of the others", l.dp, gpus / replica));
     l.dp = gpus / replica;
   }
@@ -326,8 +340,9 @@ class Reading {
       return std::max(1, (layers % l.pp == 0 ? layers : layers + 2) / l.pp);
     }
     const std::optional<int> value = read_whole(row_.vpp);
-    if (!value || *value < 1) cannot(fmt::format("vpp is '{}'", printable(row_.vpp)));
-    return std::max(1, value.value_or(1));
+    if (value && *value >= 1 && *value <= most_chunks) return *value;
+    cannot(fmt::format("vpp is '{}', no whole number from 1 to {}", printable(row_.vpp), most_chunks));
+    return 1;
   }
 
   void batch() {
@@ -335,6 +350,10 @@ class Reading {
     b.sequence = needed(row_.seq, "seq");
     b.global_batch = needed(row_.gbs, "gbs");
     b.micro_batch = needed(row_.mbs, "mbs");
+    if (!product_within({b.sequence, b.micro_batch}, most_tokens))
+      cannot(fmt::format("seq {} x mbs {} are more than {} tokens", b.sequence, b.micro_batch, most_tokens));
+    if (const int dp = out_.inputs.layout.dp; !product_within({b.micro_batch, dp}, most_samples))
+      cannot(fmt::format("mbs {} x dp {} are more than {} samples", b.micro_batch, dp, most_samples));
   }
 
   void options() {
@@ -539,20 +558,6 @@ class Reading {
   Diagnostics errors_;
 };
 
-template <class... T>
-std::string joined(const T&... values) {
-  std::string out;
-  const auto add = [&](const auto& value) {
-    if constexpr (std::is_same_v<std::decay_t<decltype(value)>, std::string>)
-      out += value;
-    else if (value)
-      out += fmt::format("{}", *value);
-    out += '|';
-  };
-  (add(values), ...);
-  return out;
-}
-
 }  // namespace
 
 Result<TrainingStep> training_step(const TrainingRow& row, const TrainingPlace& place) {
@@ -585,16 +590,6 @@ CollectiveTime as_run(const TrainingStep& step, const CollectiveTime& price) {
     if (!time) return time.errors();
     return *time + launch;
   };
-}
-
-std::string job_of(const TrainingRow& r) {
-  return joined(r.source_id, r.framework, r.model_id, r.layers, r.hidden, r.heads, r.seq, r.gpu, r.gpus, r.precision,
-                r.gbs);
-}
-
-std::string configuration_of(const TrainingRow& r) {
-  return joined(r.model_id, r.layers, r.hidden, r.ffn, r.heads, r.kv_heads, r.seq, r.gpu, r.gpus, r.precision) +
-         joined(r.tp, r.sp, r.pp, r.vpp, r.cp, r.ep, r.dp, r.zero, r.mbs, r.gbs, r.recompute, r.schedule);
 }
 
 }  // namespace collcast

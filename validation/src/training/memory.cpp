@@ -158,7 +158,7 @@ MemoryUse of_stage(const TrainingStep& step, int stage, int gpus_per_node, const
   out.activations = whole_bytes(terms.activations().value());
   out.buffers = whole_bytes(buffers.value());
   out.by_moment = {};
-  add_runtime(out, step.inputs.layout, gpus_per_node);
+  add_runtime(out, step.inputs.layout, step.inputs.nccl_buffers, gpus_per_node);
   return out;
 }
 

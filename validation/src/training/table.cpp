@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <limits>
 #include <string_view>
 #include <variant>
 #include <vector>
@@ -22,11 +21,16 @@ using Text = std::string TrainingRow::*;
 using Whole = std::optional<int> TrainingRow::*;
 using Number = std::optional<double> TrainingRow::*;
 
+// Limits as a scenario's.
+constexpr int most_count = 10'000'000;
+constexpr int most_model_layers = 10'000;
+constexpr int most_of_micro_batch = 100'000;
+
 struct Column {
   const char* name;
   std::variant<std::monostate, Text, Whole, Number> to;  ///< none: known and passed over
   int least = 0;                                         ///< of a whole number
-  int most = std::numeric_limits<int>::max();            ///< of the same
+  int most = most_count;                                 ///< of the same
 };
 
 using R = TrainingRow;
@@ -41,7 +45,7 @@ const std::array<Column, 51> columns{{
     {"task", &R::task},
     {"model_id", &R::model_id},
     {"params_b", &R::params_b},
-    {"layers", &R::layers, 1},
+    {"layers", &R::layers, 1, most_model_layers},
     {"hidden", &R::hidden, 1},
     {"ffn", &R::ffn, 1},
     {"heads", &R::heads, 1},
@@ -66,7 +70,7 @@ const std::array<Column, 51> columns{{
     {"etp", &R::etp, 1},
     {"dp", &R::dp, 1},
     {"zero", &R::zero},
-    {"mbs", &R::mbs, 1},
+    {"mbs", &R::mbs, 1, most_of_micro_batch},
     {"gbs", &R::gbs, 1},
     {"recompute", &R::recompute},
     {"schedule", &R::schedule},
@@ -103,8 +107,9 @@ void put(const Column& column, const Cell& cell, const Location& where, Training
     row.** whole = read_whole(text);
     if (row.**whole && *(row.**whole) >= column.least && *(row.**whole) <= column.most) return;
     complaints.add(where, fmt::format("{} is '{}'", column.name, printable(text)),
-                   column.most == 1 ? "expected 0, 1 or nothing"
-                                    : fmt::format("expected a whole number, at least {}, or nothing", column.least));
+                   column.most == 1
+                       ? "expected 0, 1 or nothing"
+                       : fmt::format("expected a whole number from {} to {}, or nothing", column.least, column.most));
   } else if (const auto* number = std::get_if<Number>(&column.to)) {
     row.** number = read_number(text);
     if (!(row.**number))
