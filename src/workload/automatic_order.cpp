@@ -284,9 +284,14 @@ Orders automatic_orders(PipelineSchedule schedule, const ChunkedStages& computin
     best = std::move(orders);
   };
   // What holds less first.
-  if (schedule == PipelineSchedule::zb_2p)
+  if (schedule == PipelineSchedule::zb_2p) {
     for (const ChunkedStages* times : {&exchanging.times, &computing})
       offer_orders(PipelineSchedule::zb_1p, *times, kept, micro_batches, offer);
+    // H1 may have no room in p.
+    if (Orders h1 = fixed_orders(PipelineSchedule::zb_h1, computing.stages, micro_batches);
+        has_room(schedule, h1, kept))
+      offer(std::move(h1));
+  }
   for (const ChunkedStages* times : {&exchanging.times, &computing})
     offer_orders(schedule, *times, kept, micro_batches, offer);
   return best;

@@ -18,8 +18,8 @@
 //
 // Where turns exchange gradients or weights of every micro-batch (ZeRO-2 and 3, sharded_walk.hpp), what they take of a
 // stage is more than what they compute, by other parts on other stages. Then the answers are tried with both, and taken
-// is the order under which the pipeline with all of its exchanges is over first; ZB-2p tries what ZB-1p does, too. So
-// it is never over later than under H1 or, of 2p, under ZB-1p and H2, where these have room.
+// is the order under which the pipeline with all of its exchanges is over first; ZB-2p tries what ZB-1p does and
+// H1, too. So it is never over later than under H1 or, of 2p, under ZB-1p and H2, where these have room.
 #pragma once
 
 #include <functional>
