@@ -39,7 +39,6 @@ struct Operation {
 };
 
 bool reduces(CollectiveKind);
-bool has_root(CollectiveKind);
 /// True where each rank holds or gets a k-th of the buffer.
 bool is_cut(CollectiveKind);
 
