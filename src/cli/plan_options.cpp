@@ -13,6 +13,7 @@
 #include "cli/values.hpp"
 #include "collcast/base/text.hpp"
 #include "collcast/base/units.hpp"
+#include "collcast/workload/limits.hpp"
 
 namespace collcast::cli {
 
@@ -39,7 +40,6 @@ std::optional<int> read_count(std::string_view option, const std::string& text, 
   return parse_count(option, text, 1, errors);
 }
 std::optional<int> read_batch(std::string_view option, const std::string& text, Diagnostics& errors) {
-  constexpr int most_sequences = 100'000;  // as a scenario's
   return parse_count(option, text, 1, errors, most_sequences);
 }
 std::optional<int> read_zero(std::string_view option, const std::string& text, Diagnostics& errors) {
