@@ -342,125 +342,184 @@ void warn_of_csv(const CommandArgs& args, Format format, Diagnostics& warnings) 
                           "expected --format table, json or markdown"});
 }
 
-Exit run_collective(const CommandArgs& args, const Session& session) {
-  Diagnostics errors;
-  const Format format = parse_format(args.output, errors);
-  append(errors, check_overwriting({args.collective.files.graph, args.collective.files.tuner}, {args.output.file}));
-  const Patience patience(args.limits, errors);
-  auto question = understand(args.collective, session, errors);
-  if (question && question->library == Library::ideal && args.links && !question->simulate)
+/// Options that the library or the algorithm does not have.
+void add_what_does_not_go_together(const CommandArgs& args, const CollectiveQuestion& q, Diagnostics& errors) {
+  if (q.library == Library::ideal && args.links && !q.simulate)
     errors.push_back({command_line, "--links needs a simulation", "expected --method simulate or both"});
-  if (question && question->library == Library::nccl && args.chunks_curve)
+  if (q.library == Library::nccl && args.chunks_curve)
     errors.push_back({command_line, "--chunks-curve: NCCL cuts its chunks by the size of its buffers", "remove it"});
-  if (question && question->library == Library::nccl && args.links)
+  if (q.library == Library::nccl && args.links)
     errors.push_back(
         {command_line, "--links: library nccl's simulation keeps no links", "expected --library ideal, or none"});
-  if (question && question->brought && args.chunks_curve)
+  if (q.brought && args.chunks_curve)
     errors.push_back({command_line, "--chunks-curve is of catalogued algorithms", "remove it"});
-  if (!errors.empty()) return refuse(session, errors);
-  warn_of_csv(args, format, question->warnings);
-  question->patience = &patience;
-  question->engine.watch = patience.watch();
-  question->engine.memory = Patience::room_now();
-  const CollectiveQuestion& q = *question;
-  if (q.brought || q.library == Library::nccl) {
-    Result<CollectiveReport> priced = q.brought ? price_msccl(q, session, args.links) : price_nccl(q, session);
-    if (!priced && q.brought && q.closed_forms_are_over())
-      return patience.give_up(session, fmt::format("algorithm '{}' is not proved to its end", q.brought->name),
-                              "nothing is known of it; expected a longer --time-limit");
-    if (!priced) return refuse(session, priced.errors());
-    CollectiveReport report = std::move(priced).value();
-    std::vector<std::string> said = warn(session, q.warnings);
-    report.said.insert(report.said.begin(), said.begin(), said.end());
-    return finish(session, patience, std::move(report), {}, format, args.output);
-  }
+}
 
+/// What NCCL runs, or an algorithm that the user brought.
+Exit answer_other_library(const CommandArgs& args, const CollectiveQuestion& q, const Patience& patience, Format format,
+                          const Session& session) {
+  Result<CollectiveReport> priced = q.brought ? price_msccl(q, session, args.links) : price_nccl(q, session);
+  if (!priced && q.brought && q.closed_forms_are_over())
+    return patience.give_up(session, fmt::format("algorithm '{}' is not proved to its end", q.brought->name),
+                            "nothing is known of it; expected a longer --time-limit");
+  if (!priced) return refuse(session, priced.errors());
+  CollectiveReport report = std::move(priced).value();
+  std::vector<std::string> said = warn(session, q.warnings);
+  report.said.insert(report.said.begin(), said.begin(), said.end());
+  return finish(session, patience, std::move(report), {}, format, args.output);
+}
+
+/// What was asked, without rows.
+CollectiveReport begin_report(const CollectiveQuestion& q, bool links) {
   CollectiveReport report;
   report.machine = summary(q.fabric);
   report.kind = q.kind;
   report.groups = q.groups;
   report.concurrent = q.concurrent;
-  report.links = args.links;
+  report.links = links;
   report.inputs = {q.sizes, q.root, q.policy, q.all_algorithms, q.engine.sharing, q.estimate, q.simulate, {}};
   report.inputs.policy.base_latency = q.base_latency();
   report.inputs.faults = q.faults;
-  if (const std::optional<std::string> hint = takes_long(q)) say(session, {*hint});
-  const std::vector<Case> cases = make_cases(q, session, report, errors);
-  if (!errors.empty() && q.closed_forms_are_over()) {
-    if (cases.empty())
-      return q.policy.algorithm == "auto"
-                 ? patience.give_up(session, "no algorithm was chosen",
-                                    "nothing is known yet; expected --algorithm with one name, or fewer ranks")
-                 : patience.give_up(session, "no closed form was computed to its end",
-                                    "nothing is known yet; expected a longer --time-limit, or fewer ranks");
-    report.partial = true;
-    errors.clear();
-  }
-  // What is asked for is known from here on; too large a simulation is refused before any work.
-  if (q.simulate && q.method_given) {
-    for (const Case& c : cases) {
-      const std::int64_t most = limit(most_messages, q, c, args.links), count = stepped(q, c, args.links, most);
-      if (count > most) errors.push_back(too_many(c, count, most));
-    }
-  }
-  if (!errors.empty()) return refuse(session, errors);
-  if (q.simulate && !q.estimate) {  // else the closed forms are there, and what has no room is left out
-    for (const Case& c : cases)
-      if (const Bytes needed = memory_of(q, c, args.links); needed > patience.room())
-        errors.push_back(too_large(c, needed, patience.room()));
-    if (!errors.empty()) return lack(session, errors);
-  }
-  Diagnostics warnings = q.warnings;
-  append(warnings, fine_chunks(args.collective.chunks, patterns(cases)));
-  report.said = warn(session, warnings);
-  if (!q.all_algorithms)
-    if (std::string text = q.passed_over(); !text.empty()) report.notes.push_back(std::move(text));
+  return report;
+}
 
-  int left_out = 0;
-  std::vector<std::string> have_no_room;
-  Diagnostics failed;  // the first simulation that did, where nothing else was asked for
+/// No case was known in time.
+Exit give_up_cases(const CollectiveQuestion& q, const Patience& patience, const Session& session) {
+  return q.policy.algorithm == "auto"
+             ? patience.give_up(session, "no algorithm was chosen",
+                                "nothing is known yet; expected --algorithm with one name, or fewer ranks")
+             : patience.give_up(session, "no closed form was computed to its end",
+                                "nothing is known yet; expected a longer --time-limit, or fewer ranks");
+}
+
+/// Simulations that were asked for and would run for too long.
+void add_too_many(const CollectiveQuestion& q, const std::vector<Case>& cases, bool links, Diagnostics& errors) {
+  if (!q.simulate || !q.method_given) return;
+  for (const Case& c : cases) {
+    const std::int64_t most = limit(most_messages, q, c, links), count = stepped(q, c, links, most);
+    if (count > most) errors.push_back(too_many(c, count, most));
+  }
+}
+
+/// Simulations without a closed form that there is no room for: with one, what has no room is left out.
+Diagnostics lacks_room(const CollectiveQuestion& q, const std::vector<Case>& cases, bool links, Bytes room) {
+  Diagnostics errors;
+  if (!q.simulate || q.estimate) return errors;
+  for (const Case& c : cases)
+    if (const Bytes needed = memory_of(q, c, links); needed > room) errors.push_back(too_large(c, needed, room));
+  return errors;
+}
+
+/// Simulations that are not in the report.
+struct NotSimulated {
+  int left_out = 0;                       ///< that take long and were not asked for
+  std::vector<std::string> have_no_room;  ///< of those that were
+  Diagnostics failed;                     ///< the first that did, where nothing else was asked for
+};
+
+/// Its rows, as far as time and memory last.
+Diagnostics price_with_room(const CollectiveQuestion& q, const Case& c, const Patience& patience,
+                            CollectiveReport& report, NotSimulated& not_there) {
+  std::vector<std::string>& lacks = q.method_given ? not_there.have_no_room : report.notes;
+  const std::int64_t most = limit(most_messages_unasked, q, c, report.links);
+  const bool quick = q.method_given || !q.simulate || stepped(q, c, report.links, most) <= most;
+  if (!quick) ++not_there.left_out;
+  // Not asked for: left out where a limit is given, whatever the machine has.
+  const bool has_limit = q.method_given || patience.memory_limit();
+  const Bytes needed = q.simulate && quick && has_limit ? memory_of(q, c, report.links) : Bytes();
+  const bool fits = !has_limit || needed <= patience.room();
+  if (!fits) lacks.push_back(too_large(c, needed, patience.room()).message);
+  const std::size_t rows = report.rows.size();
+  try {
+    return price_as_far(q, c, q.simulate && quick && fits, report);
+  } catch (const std::bad_alloc&) {  // lists have grown beyond what was expected of them
+    if (!q.estimate) throw;
+    report.rows.resize(rows);
+    lacks.push_back(ran_out_of_memory(c, patience.room()));
+    return price(q, c, false, report);
+  }
+}
+
+/// All cases; what is wrong with one whose closed form was asked for ends it.
+Diagnostics price_cases(CollectiveQuestion& q, const std::vector<Case>& cases, const CommandArgs& args,
+                        const Patience& patience, const Session& session, CollectiveReport& report,
+                        NotSimulated& not_there) {
   Progress progress(session, cases.size());
-  question->engine.watch = patience.watch(&progress);
+  q.engine.watch = patience.watch(&progress);
   for (const Case& c : cases) {
     progress.begin(fmt::format("{} {}", c.chosen.front().options.algorithm, format_bytes(c.size)));
     progress.expect(messages(c));
-    question->engine.memory = Patience::room_now();
-    const std::int64_t most = limit(most_messages_unasked, q, c, args.links);
-    const bool quick = q.method_given || !q.simulate || stepped(q, c, args.links, most) <= most;
-    if (!quick) ++left_out;
-    // Not asked for: left out where a limit is given, whatever the machine has.
-    const bool has_limit = q.method_given || patience.memory_limit();
-    const Bytes needed = q.simulate && quick && has_limit ? memory_of(q, c, args.links) : Bytes();
-    const bool fits = !has_limit || needed <= patience.room();
-    if (!fits) (q.method_given ? have_no_room : report.notes).push_back(too_large(c, needed, patience.room()).message);
-    const std::size_t rows = report.rows.size();
-    try {
-      errors = price_as_far(q, c, q.simulate && quick && fits, report);
-    } catch (const std::bad_alloc&) {  // lists have grown beyond what was expected of them
-      if (!q.estimate) throw;
-      report.rows.resize(rows);
-      (q.method_given ? have_no_room : report.notes).push_back(ran_out_of_memory(c, patience.room()));
-      errors = price(q, c, false, report);
-    }
-    if (!errors.empty()) {
-      if (q.estimate) return refuse(session, errors);
+    q.engine.memory = Patience::room_now();
+    if (Diagnostics errors = price_with_room(q, c, patience, report, not_there); !errors.empty()) {
+      if (q.estimate) return errors;
       report.notes.push_back(not_simulated(c.chosen.front().options.algorithm, c.size, errors));
-      if (failed.empty()) failed = std::move(errors);
+      if (not_there.failed.empty()) not_there.failed = std::move(errors);
     }
     if (!args.chunks_curve) continue;
     const Choice& choice = c.chosen.front();
     report.curves.push_back({choice.options.algorithm, c.size, choice.pattern.chunks,
                              chunk_curve(q.fabric, q.request(0, c.size), choice.options)});
   }
-  if (report.rows.empty() && !failed.empty()) return refuse(session, failed);
+  q.engine.watch = patience.watch();
+  return {};
+}
+
+void note_left_out(int left_out, std::size_t cases, std::vector<std::string>& notes) {
+  if (left_out == 0) return;
+  notes.push_back(fmt::format(
+      "{} of {} simulations left out, which step more than {} messages each, or {} where links are shared; --method "
+      "both insists",
+      left_out, cases, format_count(static_cast<double>(most_messages_unasked.unshared)),
+      format_count(static_cast<double>(most_messages_unasked.shared))));
+}
+
+/// By a catalogued algorithm, or all of them.
+Exit answer_ideal(const CommandArgs& args, CollectiveQuestion& q, const Patience& patience, Format format,
+                  const Session& session) {
+  CollectiveReport report = begin_report(q, args.links);
+  if (const std::optional<std::string> hint = takes_long(q)) say(session, {*hint});
+  Diagnostics errors;
+  const std::vector<Case> cases = make_cases(q, session, report, errors);
+  if (!errors.empty() && q.closed_forms_are_over()) {
+    if (cases.empty()) return give_up_cases(q, patience, session);
+    report.partial = true;
+    errors.clear();
+  }
+  // What is asked for is known from here on; too large a simulation is refused before any work.
+  add_too_many(q, cases, args.links, errors);
+  if (!errors.empty()) return refuse(session, errors);
+  if (const Diagnostics lacking = lacks_room(q, cases, args.links, patience.room()); !lacking.empty())
+    return lack(session, lacking);
+  Diagnostics warnings = q.warnings;
+  append(warnings, fine_chunks(args.collective.chunks, patterns(cases)));
+  report.said = warn(session, warnings);
+  if (!q.all_algorithms)
+    if (std::string text = q.passed_over(); !text.empty()) report.notes.push_back(std::move(text));
+
+  NotSimulated not_there;
+  errors = price_cases(q, cases, args, patience, session, report, not_there);
+  if (!errors.empty()) return refuse(session, errors);
+  if (report.rows.empty() && !not_there.failed.empty()) return refuse(session, not_there.failed);
   add_calibration_notes(q, report);
-  if (left_out > 0)
-    report.notes.push_back(fmt::format(
-        "{} of {} simulations left out, which step more than {} messages each, or {} where links are shared; --method "
-        "both insists",
-        left_out, cases.size(), format_count(static_cast<double>(most_messages_unasked.unshared)),
-        format_count(static_cast<double>(most_messages_unasked.shared))));
-  return finish(session, patience, std::move(report), have_no_room, format, args.output);
+  note_left_out(not_there.left_out, cases.size(), report.notes);
+  return finish(session, patience, std::move(report), not_there.have_no_room, format, args.output);
+}
+
+Exit run_collective(const CommandArgs& args, const Session& session) {
+  Diagnostics errors;
+  const Format format = parse_format(args.output, errors);
+  append(errors, check_overwriting({args.collective.files.graph, args.collective.files.tuner}, {args.output.file}));
+  const Patience patience(args.limits, errors);
+  auto question = understand(args.collective, session, errors);
+  if (question) add_what_does_not_go_together(args, *question, errors);
+  if (!errors.empty()) return refuse(session, errors);
+  warn_of_csv(args, format, question->warnings);
+  question->patience = &patience;
+  question->engine.watch = patience.watch();
+  question->engine.memory = Patience::room_now();
+  if (question->brought || question->library == Library::nccl)
+    return answer_other_library(args, *question, patience, format, session);
+  return answer_ideal(args, *question, patience, format, session);
 }
 
 }  // namespace

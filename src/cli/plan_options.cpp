@@ -13,6 +13,7 @@
 #include "cli/values.hpp"
 #include "collcast/base/text.hpp"
 #include "collcast/base/units.hpp"
+#include "collcast/workload/limits.hpp"
 
 namespace collcast::cli {
 
@@ -45,7 +46,6 @@ std::optional<int> read_chunks(std::string_view option, const std::string& text,
   return parse_count(option, text, 1, errors, most_of_a_stage);
 }
 std::optional<int> read_batch(std::string_view option, const std::string& text, Diagnostics& errors) {
-  constexpr int most_sequences = 100'000;
   return parse_count(option, text, 1, errors, most_sequences);
 }
 std::optional<int> read_zero(std::string_view option, const std::string& text, Diagnostics& errors) {

@@ -10,15 +10,8 @@
 #include "cli/collective_options.hpp"
 #include "cli/inputs.hpp"
 #include "cli/named_scenario.hpp"
-#include "cli/output.hpp"
-#include "cli/progress.hpp"
 #include "cli/step_interval.hpp"
-#include "cli/step_measured.hpp"
 #include "cli/values.hpp"
-#include "collcast/base/text.hpp"
-#include "collcast/base/units.hpp"
-#include "collcast/engine/footprint.hpp"
-#include "collcast/workload/nearest_layout.hpp"
 
 namespace collcast::cli {
 
@@ -88,16 +81,6 @@ Library library_of(const ScenarioArgs& args, const Scenario& scenario, const Ses
   return chosen_library(clues, usual);
 }
 
-/// As many nodes as the job needs, unless a number is given.
-int nodes_needed(const Scenario& scenario) {
-  if (scenario.nodes > 0 || !scenario.step) return scenario.nodes;
-  for (const DeviceGroup& group : scenario.topology.devices) {
-    if (group.kind == DeviceKind::gpu || group.kind == DeviceKind::host)
-      return (std::max(scenario.ranks, scenario.step->layout.world()) + group.count - 1) / group.count;
-  }
-  return 0;
-}
-
 /// Nor does NCCL's model know ways between nodes one by one.
 void check_placement(Scenario& scenario, Diagnostics& errors) {
   const Placement& placement = scenario.placement;
@@ -160,57 +143,6 @@ void check_library_options(const ScenarioArgs& args, Scenario& scenario, Diagnos
   refuse(args.sharing == "fifo" ? args.sharing : "", "--sharing", "remove it");
 }
 
-/// One word of a shell's command line.
-std::string shell_word(const std::string& text) {
-  constexpr std::string_view plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./=:,+%@";
-  if (!text.empty() && text.find_first_not_of(plain) == std::string::npos) return text;
-  std::string quoted = "'";
-  for (const char c : text) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return quoted + "'";
-}
-
-/// Options of `explain collective` for the scenario's machine.
-std::string machine_options(const Scenario& scenario, const Fabric& fabric, const Session& session) {
-  std::string machine = scenario.topology.file;
-  for (const TopologyEntry& entry : list_topologies(session.search))
-    if (entry.file == scenario.topology.file) machine = entry.name;
-  std::string out = fmt::format("--topology {} --nodes {}", shell_word(machine), fabric.nodes());
-  for (const Override& set : scenario.machine)
-    out += fmt::format(" --set {}", shell_word(fmt::format("{}={}", set.path, set.value)));
-  return out;
-}
-
-/// And for how its collectives run, where that is not the default.
-std::string policy_options(const Scenario& scenario) {
-  std::string out;
-  const CollectivePolicy& policy = scenario.collectives;
-  if (policy.library != usual_library(scenario.topology))
-    out += fmt::format(" --library {}", to_string(policy.library));
-  if (policy.library == Library::nccl) {
-    for (const nccl::Setting& one : policy.environment.given)
-      out += " --env " + shell_word(fmt::format("{}={}", one.name, one.value));
-    return out;
-  }
-  if (policy.algorithm != "auto") out += " --algorithm " + policy.algorithm;
-  if (policy.chunks > 0) out += fmt::format(" --chunks {}", policy.chunks);
-  if (policy.channels > 0) out += fmt::format(" --channels {}", policy.channels);
-  if (scenario.sharing == Sharing::fifo) out += " --sharing fifo";
-  return out;
-}
-
-/// The layout in the GPUs that the job has.
-Diagnostics check_layout(const Scenario& scenario, const Fabric& fabric) {
-  Diagnostics wrong = check_ranks(scenario, fabric);
-  if (scenario.ranks == 0 || !scenario.step || scenario.step->layout.world() <= scenario.ranks) return wrong;
-  const int needed = scenario.step->layout.world(), there = std::min(scenario.ranks, fabric.rank_count());
-  std::string hint = fmt::format("use ranks {}, or a smaller layout", needed);
-  if (const std::string nearest = nearest_layout(*scenario.step, there, scenario.origins); !nearest.empty())
-    hint += "; the nearest layout that works: " + nearest;
-  wrong.push_back({scenario.origins.of("ranks"),
-                   fmt::format("the layout needs {} GPUs, ranks is {}", needed, scenario.ranks), std::move(hint)});
-  return wrong;
-}
-
 /// Puts a calibration into the scenario's machine, and in front of its collectives.
 void calibrate(const ScenarioArgs& args, const Session& session, Scenario& scenario, Diagnostics& errors) {
   if (!scenario.step) {
@@ -225,114 +157,6 @@ void calibrate(const ScenarioArgs& args, const Session& session, Scenario& scena
   scenario.topology = calibrated(std::move(scenario.topology), *by);
   scenario.collectives.base_latency = by->base_latency;
   scenario.spread = spread_of(*by);
-}
-
-/// What cannot be unfolded, as far as options and the kind of scenario say it.
-Diagnostics check_unfolded(const ScenarioArgs& args, const Scenario& scenario) {
-  Diagnostics wrong;
-  if (!args.unfolded) return wrong;
-  if (args.method == "estimate" || args.method == "simulate")
-    wrong.push_back(
-        {command_line, "--unfolded is told beside the step by both methods", "expected --method both, or no --method"});
-  if (!scenario.step)
-    wrong.push_back(
-        {command_line, "--unfolded has no effect on a scenario of tasks", "its times are given; remove the option"});
-  return wrong;
-}
-
-/// How its simulations share links, what they may take, and what ends them.
-EngineOptions engine_of(const Scenario& scenario, const Patience& patience, Progress& progress) {
-  EngineOptions engine{scenario.sharing, patience.watch(&progress)};
-  engine.memory = Patience::room_now();
-  return engine;
-}
-
-/// The step, and if there was the time and the memory for it every rank of it for itself; `lack` says that there was
-/// not the memory.
-Result<StepWithUnfolded> forecast_unfolded(const Scenario& scenario, const Fabric& fabric, StepTimeline* timeline,
-                                           const Patience& patience, Progress& progress, std::string& lack) {
-  const auto begins = [&](const ProgramTraffic& all, Bytes memory) {
-    if (memory > Patience::room_now()) {
-      lack = fmt::format("every rank for itself takes about {} of memory, and {} are left", format_bytes(memory),
-                         format_bytes(Patience::room_now()));
-      return false;
-    }
-    progress.begin(fmt::format("{} rank by rank", scenario.name));
-    progress.expect(all.messages);
-    return true;
-  };
-  return forecast_unfolded_step(*scenario.step, fabric, {scenario.faults, scenario.placement}, scenario.collectives,
-                                timeline, engine_of(scenario, patience, progress), scenario.origins, begins,
-                                patience.goes_on());
-}
-
-/// What the engine says, beyond whose clock a step may go, and which may take more memory than there is.
-bool is_of_simulation(const Diagnostics& errors) {
-  return !errors.empty() && std::all_of(errors.begin(), errors.end(), [](const Diagnostic& error) {
-    return error.where.file == "simulation" || error.where.file == memory_place;
-  });
-}
-
-/// What was known when the watch ended the rest.
-struct Known {
-  std::optional<StepResult> by_formula;  ///< the closed form
-  std::optional<Seconds> as_described;   ///< and with faults that of the machine without
-};
-
-/// `effect` receives what the machine's faults do, if it has any.
-Result<StepResult> forecast(const Scenario& scenario, const Fabric& fabric, Method method, StepTimeline* timeline,
-                            const EngineOptions& engine, int draws, std::optional<FaultEffect>& effect,
-                            const GoesOn& goes_on, Known& known) {
-  if (!scenario.step) return forecast_tasks(*scenario.tasks, fabric, timeline);
-  const MachineState machine(scenario.faults, scenario.placement);
-  if (machine.as_described() && method == Method::both) {
-    StepAsFar step =
-        forecast_step_as_far(*scenario.step, fabric, scenario.collectives, timeline, engine, scenario.origins, goes_on);
-    known.by_formula = std::move(step.by_formula);
-    return std::move(step.result);
-  }
-  if (machine.as_described())
-    return forecast_step(*scenario.step, fabric, scenario.collectives, method, timeline, engine, scenario.origins,
-                         goes_on);
-  FaultyAsFar step = method == Method::both
-                         ? forecast_faulty_step_as_far(*scenario.step, fabric, machine, scenario.collectives, timeline,
-                                                       engine, scenario.origins, draws, goes_on)
-                         : FaultyAsFar{forecast_faulty_step(*scenario.step, fabric, machine, scenario.collectives,
-                                                            method, timeline, engine, scenario.origins, draws, goes_on),
-                                       {}};
-  if (!step.result && step.known.as_described) known.as_described = step.known.as_described->estimate;
-  if (!step.result && step.known.by_formula) {
-    known.by_formula = std::move(step.known.by_formula->result);
-    effect = std::move(step.known.by_formula->effect);
-  }
-  if (!step.result) return step.result.errors();
-  FaultyStep both = std::move(step.result).value();
-  effect = std::move(both.effect);
-  return std::move(both.result);
-}
-
-/// Of a step of which nothing is known yet that could be told.
-Diagnostic unfinished(Method method, const Patience& patience, const Known& known) {
-  const char* what = method == Method::estimate ? "the closed form was not worked out to its end"
-                                                : "the step was not simulated to its end";
-  std::string hint = "nothing was written; ";
-  if (known.as_described)
-    hint += fmt::format("on the machine as described its closed form is {}; ", format_seconds(*known.as_described));
-  hint += known.by_formula             ? "--method estimate is the closed form alone"
-          : method == Method::simulate ? "--method both gives the closed form where there is no time for more"
-                                       : "expected a longer --time-limit";
-  return {command_line, fmt::format("{}: {}", patience.reason(), what), hint};
-}
-
-/// The closed form, which knows means only.
-Result<StepResult> forecast_mean(const Scenario& scenario, const Fabric& fabric, std::optional<FaultEffect>& effect,
-                                 const GoesOn& goes_on) {
-  Scenario mean = scenario;
-  mean.faults = without_jitter(scenario.faults);
-  Known known;
-  Result<StepResult> result = forecast(mean, fabric, Method::estimate, nullptr, {}, 1, effect, goes_on, known);
-  if (effect) effect->machine.faults = scenario.faults;
-  return result;
 }
 
 }  // namespace
@@ -442,6 +266,15 @@ Result<Scenario> load(const ScenarioArgs& args, const Session& session, Diagnost
   return scenario;
 }
 
+int nodes_needed(const Scenario& scenario) {
+  if (scenario.nodes > 0 || !scenario.step) return scenario.nodes;
+  for (const DeviceGroup& group : scenario.topology.devices) {
+    if (group.kind == DeviceKind::gpu || group.kind == DeviceKind::host)
+      return (std::max(scenario.ranks, scenario.step->layout.world()) + group.count - 1) / group.count;
+  }
+  return 0;
+}
+
 Diagnostics idle_gpus(const Scenario& scenario, int gpus) {
   int machine = 0;  // beyond its GPUs with_faults() has an error
   for (const DeviceGroup& group : scenario.topology.devices)
@@ -471,129 +304,6 @@ Diagnostics check_ranks(const Scenario& scenario, const Fabric& fabric) {
            fmt::format("ranks is {}, '{}' with nodes {} has {} GPUs", scenario.ranks, scenario.topology.name,
                        fabric.nodes(), fabric.rank_count()),
            fmt::format("use nodes {}, or fewer ranks", needed)}};
-}
-
-namespace {
-
-/// Above 0; 0 where it is not given.
-Seconds parse_measured(const std::string& text, Diagnostics& errors) {
-  if (text.empty()) return {};
-  const Parsed<Seconds> read = parse_seconds(text);
-  if (read.ok && read.value > Seconds{}) return read.value;
-  errors.push_back({typed("--measured", text), fmt::format("'{}' is no time that a step takes", shown(text)),
-                    "expected a time above 0, such as 17.2s"});
-  return {};
-}
-
-}  // namespace
-
-Result<StepReport> forecast(const ScenarioArgs& args, const Session& session, StepTimeline* timeline,
-                            const Patience& patience, OwnSchedule* order) {
-  Diagnostics errors;
-  const auto method = parse_method(args.method, errors);
-  const int draws = args.seeds.empty() ? 1 : parse_count("--seeds", args.seeds, 1, errors, most_draws).value_or(1);
-  const Seconds measured = parse_measured(args.measured, errors);
-  Result<Scenario> loaded = load(args, session, std::move(errors));
-  if (!loaded) return loaded.errors();
-  Scenario scenario = std::move(loaded).value();
-  if (!args.measured.empty() && (!scenario.step || scenario.step->serving))
-    return Diagnostic{typed("--measured", args.measured), "--measured is the time of a training step",
-                      "expected a scenario with a model and a batch, or no --measured"};
-  if (scenario.step) append(scenario.warnings, idle_gpus(scenario, scenario.step->layout.world()));
-  if (order != nullptr && (!scenario.step || scenario.step->serving))
-    return Diagnostic{command_line, "--write-schedule has no effect on a scenario without a pipeline that trains",
-                      "expected a scenario with a model and a batch"};
-  if (order != nullptr && from_both_ends(scenario.step->layout.schedule))
-    return Diagnostic{command_line,
-                      "--write-schedule: a file has no place for micro-batches from both ends of dualpipe",
-                      "expected schedule dualpipe-v, or no --write-schedule"};
-  const bool has_jitter = first_with_jitter(scenario.faults) != nullptr;
-  if (!args.seeds.empty() && !has_jitter)
-    return Diagnostics{{typed("--seeds", args.seeds), "nothing is drawn: no fault of this step has jitter",
-                        "expected a jitter, as --fault 'gpu: all, jitter: 3%', or no --seeds"}};
-  std::vector<std::string> said = warn(session, scenario.warnings);
-  Result<Fabric> fabric = build_within_memory(scenario.topology, nodes_needed(scenario), nodes_asked_at(scenario));
-  if (!fabric) return fabric.errors();
-  if (Diagnostics wrong = check_layout(scenario, *fabric); !wrong.empty()) return wrong;
-  if (Diagnostics wrong = check_unfolded(args, scenario); !wrong.empty()) return wrong;
-  std::optional<FaultEffect> effect;
-  Known known;
-  StepReport report;
-  std::string lack;
-  Result<StepResult> result = [&]() -> Result<StepResult> {
-    Progress progress(session, args.unfolded ? 2 : 1);
-    progress.begin(fmt::format("{} simulation", scenario.name));
-    if (!args.unfolded)
-      return forecast(scenario, *fabric, *method, timeline, engine_of(scenario, patience, progress), draws, effect,
-                      patience.goes_on(), known);
-    Result<StepWithUnfolded> both = forecast_unfolded(scenario, *fabric, timeline, patience, progress, lack);
-    if (!both) return both.errors();
-    report.unfolded = both->unfolded;
-    effect = std::move(both->effect);
-    return std::move(both).value().result;
-  }();
-  const bool is_folded_alone = result && args.unfolded && !report.unfolded;
-  const bool is_ended = !result && patience.has_ended_work();
-  const bool is_beyond = !result && !is_ended && is_of_simulation(result.errors());
-  if ((is_ended || is_beyond) && *method == Method::both && !args.must_simulate) {
-    Result<StepResult> closed = known.by_formula ? Result<StepResult>(std::move(*known.by_formula))
-                                                 : forecast_mean(scenario, *fabric, effect, patience.goes_on());
-    report.partial = closed.ok();
-    if (closed && is_beyond) lack = fmt::format("not simulated: {}", result.errors().front().message);
-    if (closed) result = std::move(closed);
-  }
-  if (!result && is_ended) return unfinished(*method, patience, known);
-  const std::string settings = is_beyond ? settings_text(args.sets, args.swept) : std::string();
-  if (!result) {
-    Diagnostics wrong = result.errors();
-    wrong.front().hint += settings;
-    return wrong;
-  }
-  if (order != nullptr) {
-    // As of the result: the closed form's where that is all there was time for.
-    const Method by = result->simulate ? *method : Method::estimate;
-    const EngineOptions engine{scenario.sharing, patience.watch()};
-    Result<OwnSchedule> found = order_of_work(*scenario.step, *fabric, scenario.collectives, by, engine);
-    if (!found) return found.errors();
-    *order = std::move(found).value();
-  }
-  report.machine = summary(*fabric);
-  report.machine.library = to_string(scenario.collectives.library);
-  report.scenario = scenario.name;
-  report.title = scenario.title;
-  report.what_if = args.what_if;
-  report.inputs = scenario.step;
-  report.collectives = scenario.collectives;
-  report.sharing = scenario.sharing;
-  report.faults = std::move(effect);
-  const std::size_t drawn = report.faults && report.faults->jitter ? report.faults->jitter->draws.size() : 0;
-  const bool is_undrawn = report.faults && report.faults->is_undrawn;
-  const bool lacks_draws = is_undrawn || (drawn > 0 && drawn < static_cast<std::size_t>(draws));
-  if (is_folded_alone || lacks_draws) report.partial = true;
-  if (report.partial) {
-    const std::string what_there_is = is_folded_alone ? "the step was not simulated rank by rank to its end"
-                                      : is_undrawn    ? "the step without the jitter, which was not drawn"
-                                      : lacks_draws   ? fmt::format("{} of {} draws", drawn, draws)
-                                      : has_jitter    ? "the closed form alone, without the jitter"
-                                                      : "the closed form alone";
-    const std::string why = lack.empty() ? patience.reason() : lack;
-    const std::string text = fmt::format("partial: {}; {}{}", why, what_there_is, settings);
-    said.push_back(text);
-    say(session, {text});
-  }
-  report.result = std::move(result).value();
-  const MeanStep mean = [&](const Scenario& other) {
-    std::optional<FaultEffect> ignored;
-    return forecast_mean(other, *fabric, ignored, patience.goes_on());
-  };
-  add_interval(scenario, mean, report);
-  if (measured > Seconds{}) add_measured(scenario, measured, mean, report);
-  report.gates = check_gates(scenario.gates, report.result);
-  report.machine_options = machine_options(scenario, *fabric, session);
-  if (!args.overlay.empty()) report.machine_options += " --overlay " + shell_word(args.overlay);
-  report.policy_options = policy_options(scenario);
-  report.said = std::move(said);
-  return report;
 }
 
 }  // namespace collcast::cli

@@ -45,6 +45,9 @@ void add_fault_option(CLI::App&, std::vector<std::string>& faults, const char* t
 /// The scenario as the options change it; nothing if there are `errors` already.
 Result<Scenario> load(const ScenarioArgs&, const Session&, Diagnostics errors);
 
+/// As many nodes as the job needs, unless a number is given.
+int nodes_needed(const Scenario&);
+
 /// Warnings of faults of GPUs that have no part in a job of the first `gpus`.
 Diagnostics idle_gpus(const Scenario&, int gpus);
 
@@ -54,6 +57,7 @@ Location nodes_asked_at(const Scenario&);
 /// A job that has more GPUs than the machine.
 Diagnostics check_ranks(const Scenario&, const Fabric&);
 
+// --- step_forecast.cpp ---
 /// `timeline`, if given, receives what was simulated. A simulation that outlasts the patience, or takes more memory
 /// than there is, is left out where the closed form was asked for as well. `order`, if given, receives what each stage
 /// does turn by turn.

@@ -124,25 +124,34 @@ std::optional<CollectiveKind> parse_collective(std::string_view name) {
 
 std::vector<std::string> collective_names() { return {kind_names.begin(), kind_names.end()}; }
 
-double bus_factor(CollectiveKind kind, int ranks) {
-  const double others = static_cast<double>(ranks - 1) / ranks;
+std::optional<double> bus_weight(CollectiveKind kind) {
   switch (kind) {
     case CollectiveKind::all_reduce:
-      return 2 * others;
+      return 2;
     case CollectiveKind::all_gather:
     case CollectiveKind::reduce_scatter:
     case CollectiveKind::alltoall:
     case CollectiveKind::gather:
     case CollectiveKind::scatter:
-      return others;
-    default:
       return 1;
+    default:
+      return std::nullopt;
   }
+}
+
+double bus_factor(CollectiveKind kind, int ranks) {
+  const std::optional<double> weight = bus_weight(kind);
+  return weight ? *weight * (static_cast<double>(ranks - 1) / ranks) : 1;
 }
 
 bool is_rooted(CollectiveKind kind) {
   using enum CollectiveKind;
   return kind == broadcast || kind == reduce || kind == gather || kind == scatter;
+}
+
+bool reduces(CollectiveKind kind) {
+  using enum CollectiveKind;
+  return kind == reduce || kind == all_reduce || kind == reduce_scatter;
 }
 
 Result<Pattern> make_pattern(const CollectiveRequest& request, const CollectiveOptions& options) {

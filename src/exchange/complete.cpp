@@ -38,22 +38,6 @@ const LinkGroup* link_of_kind(const TopologySpec& spec, LinkKind kind) {
 
 std::string in_bits(Bandwidth rate) { return fmt::format("{:g} Gb/s", rate.value() / 125e6); }
 
-struct SetRate {
-  Bandwidth rate;
-  void operator()(std::monostate&) const {}
-  template <class Network>
-  void operator()(Network& network) const {
-    network.bandwidth = rate;
-  }
-};
-struct GetRate {
-  Bandwidth operator()(const std::monostate&) const { return {}; }
-  template <class Network>
-  Bandwidth operator()(const Network& network) const {
-    return network.bandwidth;
-  }
-};
-
 class Completion {
  public:
   Completion(const ForeignNode& node, const TopologySpec& like, Bandwidth nic_rate)
@@ -301,7 +285,7 @@ class Completion {
       spec().max_nodes = 1;
       return remark("There is no NIC in it: one node.");
     }
-    const Bandwidth theirs = std::visit(GetRate{}, like_.network);
+    const Bandwidth theirs = network_rate(like_.network);
     const DeviceGroup* nics = group_named(like_, like_.network_devices);
     if (theirs.value() <= 0 || nics == nullptr || nics->kind != DeviceKind::nic) {
       warn({}, fmt::format("{} has no network that NICs attach to: one node", like_.name),
@@ -330,7 +314,7 @@ class Completion {
     spec().default_nodes = like_.default_nodes;
     spec().max_nodes = like_.max_nodes;
     spec().network = like_.network;
-    std::visit(SetRate{rate}, spec().network);
+    set_network_rate(spec().network, rate);
     spec().network_devices = "nic";
     spec().network_source =
         fmt::format("Rate of a NIC: {}. Shape and latency as {}: {}", said, like_.name, like_.network_source);

@@ -23,14 +23,6 @@ namespace collcast::exchange {
 
 namespace {
 
-struct GetRate {
-  Bandwidth operator()(const std::monostate&) const { return {}; }
-  template <class Network>
-  Bandwidth operator()(const Network& network) const {
-    return network.bandwidth;
-  }
-};
-
 /// As NCCL tells processors apart [src/graph/topo.cc]: a model of each generation.
 struct Processor {
   const char *arch, *vendor;
@@ -272,7 +264,7 @@ class Writing {
 
   void write_nic(pugi::xml_node parent, const Device& one) {
     if (one.group->name != spec_.network_devices) return;
-    const Bandwidth rate = std::visit(GetRate{}, spec_.network);
+    const Bandwidth rate = network_rate(spec_.network);
     pugi::xml_node net = parent.append_child("nic").append_child("net");
     net.append_attribute("name") = fmt::format("{}{}", one.group->name, one.number).c_str();
     net.append_attribute("dev") = one.number;

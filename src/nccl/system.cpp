@@ -4,7 +4,6 @@
 #include <deque>
 #include <map>
 #include <string>
-#include <variant>
 
 #include "collcast/nccl/links.hpp"
 #include "collcast/topology/wiring.hpp"
@@ -38,14 +37,6 @@ double socket_gb(CpuFamily cpu) {
 }
 
 double in_gb(Bandwidth rate) { return rate.value() / 1e9; }
-
-struct NetworkRate {
-  double operator()(const std::monostate&) const { return 0; }
-  template <class Network>
-  double operator()(const Network& network) const {
-    return in_gb(network.bandwidth);
-  }
-};
 
 /// NVLinks of a group of links, straight or to a switch.
 void add_nvlinks(System& out, const LinkGroup& link, const std::vector<std::pair<int, int>>& pairs, bool to_switch) {
@@ -109,7 +100,7 @@ System system_of(const TopologySpec& spec, int compute_capability, const Environ
   out.edges.resize(out.kinds.size());
   const auto gpus = static_cast<std::size_t>(out.gpus);
   out.nvlinks.assign(gpus, std::vector<double>(gpus, 0));
-  out.nic_speed = std::visit(NetworkRate{}, spec.network);
+  out.nic_speed = in_gb(network_rate(spec.network));
   for (const LinkGroup& link : spec.links) {
     const auto [from, from_group] = groups.at(link.from);
     const auto [to, to_group] = groups.at(link.to);

@@ -134,94 +134,132 @@ void add_other_shape(Section& out, const StepInputs& in, const MemoryTerms& term
   out.terms.push_back({name, "sum of its parts", parts, a.total().value(), "B", ""});
 }
 
-}  // namespace
+/// What w, T and T' stand for.
+Paragraph symbols_of_layer(const StepInputs& in, const MemoryTerms& terms) {
+  return {fmt::format("w = {} bytes per element ({}); T = b s{} = {} tokens; T' = {}{}", exact(terms.weight_bytes),
+                      in.options.precision, in.layout.cp > 1 ? " / CP" : "", exact(terms.tokens), exact(terms.rows),
+                      in.layout.sequence_parallel ? ", T/TP with sequence parallelism" : ""),
+          Paragraph::Tone::plain};
+}
 
-Section activations_section(const StepInputs& in, const MemoryTerms& terms) {
+void add_norms(const KeptTerms& add, const StepInputs& in, const MemoryTerms& terms, LayerShape shape) {
   const TransformerConfig& m = in.model;
   const std::string w = exact(terms.weight_bytes);
-  const int tp = in.layout.tp;
-  const std::vector<LayerShape> shapes = shapes_of_stage(terms.parameters);
-  const LayerShape shape = shapes.empty() ? mlp_layer : shapes.front();
-  const bool dropout = m.dropout > 0, experts = shape.has_experts();
-  const ActivationTerms& a = terms.layer[shape];
-  Section out;
-  out.title = "activations kept of one layer and micro-batch";
-  out.text.push_back(
-      {fmt::format("w = {} bytes per element ({}); T = b s{} = {} tokens; T' = {}{}", w, in.options.precision,
-                   in.layout.cp > 1 ? " / CP" : "", exact(terms.tokens), exact(terms.rows),
-                   in.layout.sequence_parallel ? ", T/TP with sequence parallelism" : ""),
-       Paragraph::Tone::plain});
-  const KeptTerms add(out);
-  const KeptTensors kept = kept_tensors(in, shape);
-  const int norms = m.parallel_mlp.norms, tensors = kept.norms;
-  const int branches = shape.branches();
+  const int norms = m.parallel_mlp.norms, tensors = kept_tensors(in, shape).norms, branches = shape.branches();
+  const bool dropout = m.dropout > 0;
   std::string of_norms = branches == 1 ? "input and output of its norm"
                          : norms == 0  ? "input and output of both norms"
                          : norms == 1  ? "input and output of the one norm"
                                        : "the one input of both norms, and their outputs";
   if (terms.parameters.frozen) of_norms = "inputs of the norms, and of adapters what they read";
   if (tensors < all_tensors(in, shape).norms) of_norms += ", but for what is computed once more";
+  if (dropout) of_norms += branches == 1 ? ", a dropout mask" : ", two dropout masks";
   add("norms and residuals",
       dropout ? fmt::format("T' h ({} w + {})", tensors, branches) : fmt::format("T' h {} w", tensors),
       fmt::format("{} x {} x ({} x {}{})", rows(in), m.hidden, tensors, w,
                   dropout ? fmt::format(" + {}", branches) : ""),
-      a.norms,
-      of_norms + (!dropout        ? ""
-                  : branches == 1 ? ", a dropout mask"
-                                  : ", two dropout masks"));
+      terms.layer[shape].norms, of_norms);
+}
+
+/// Query, key and value of attention that has one for each head or group, and what its core gives.
+void add_projections(const KeptTerms& add, const StepInputs& in, const MemoryTerms& terms, LayerShape shape) {
+  const TransformerConfig& m = in.model;
+  const KeptTensors kept = kept_tensors(in, shape);
+  const int tp = in.layout.tp,
+            gates = !m.attention_gate ? 0
+                    : kept.query      ? 2
+                                      : 1,
+            of_heads = (kept.query ? 2 : 1) + gates, of_keys = (kept.key ? 1 : 0) + (kept.value ? 1 : 0);
+  std::string what = kept.query ? "query, " : "";
+  if (kept.key) what += "key, ";
+  if (kept.value) what += "value, ";
+  what += what.empty() ? "the core's output" : "and the core's output";
+  if (gates > 0) what += gates == 2 ? "; the gate, and what it leaves" : "; what the gate leaves";
+  add("projections", fmt::format("w T ({}a + {}{}) d / TP", of_heads, of_keys, m.kv_heads < tp ? " TP" : "k"),
+      fmt::format("{} x {} x ({} x {} + {} x {}) x {} / {}", exact(terms.weight_bytes), tokens(in), of_heads, m.heads,
+                  of_keys, std::max(m.kv_heads, tp), m.head_dim, tp),
+      terms.layer[shape].projections, what);
+}
+
+void add_attention(Section& out, const StepInputs& in, const MemoryTerms& terms, LayerShape shape) {
   if (shape.is_linear()) {
-    if (a.projections > Volume{}) add_linear_attention(out, in, terms, a, "");
-  } else if (shape.attends() && m.latent.kv_rank > 0) {
+    if (terms.layer[shape].projections > Volume{}) add_linear_attention(out, in, terms, terms.layer[shape], "");
+  } else if (shape.attends() && in.model.latent.kv_rank > 0) {
     add_latent_activations(out, in, terms, shape, tokens(in), rows(in));
   } else if (shape.attends()) {
-    const int gates = !m.attention_gate ? 0
-                      : kept.query      ? 2
-                                        : 1,
-              of_heads = (kept.query ? 2 : 1) + gates, of_keys = (kept.key ? 1 : 0) + (kept.value ? 1 : 0);
-    std::string what = kept.query ? "query, " : "";
-    if (kept.key) what += "key, ";
-    if (kept.value) what += "value, ";
-    add("projections", fmt::format("w T ({}a + {}{}) d / TP", of_heads, of_keys, m.kv_heads < tp ? " TP" : "k"),
-        fmt::format("{} x {} x ({} x {} + {} x {}) x {} / {}", w, tokens(in), of_heads, m.heads, of_keys,
-                    std::max(m.kv_heads, tp), m.head_dim, tp),
-        a.projections,
-        (what.empty() ? "the core's output" : what + "and the core's output") + (gates == 2
-                                                                                     ? "; the gate, and what it leaves"
-                                                                                 : gates == 1 ? "; what the gate leaves"
-                                                                                              : ""));
+    add_projections(KeptTerms(out), in, terms, shape);
   }
-  add_feed_forward(out, in, terms, shape);
+}
+
+void add_kept_core(const KeptTerms& add, const StepInputs& in, const MemoryTerms& terms, Volume core) {
+  const int tp = in.layout.tp, sequence = in.batch.sequence;
+  const bool dropout = in.model.dropout > 0;
+  const std::string w = exact(terms.weight_bytes);
   if (in.options.attention == Attention::flash)
     add("attention core", in.layout.cp > 1 ? "4 b a s / (TP CP)" : "4 b a s / TP",
-        fmt::format("4 x {} x {} x {} / {}{}", in.batch.micro_batch, m.heads, in.batch.sequence, tp, over_cp(in)),
-        a.core, "flash attention keeps one fp32 number per row");
+        fmt::format("4 x {} x {} x {} / {}{}", in.batch.micro_batch, in.model.heads, sequence, tp, over_cp(in)), core,
+        "flash attention keeps one fp32 number per row");
   else
     add("attention core", dropout ? "b a s^2 (2 w + 1) / TP" : "b a s^2 w / TP",
-        fmt::format("{} x {} x {} x {} x {} / {}", in.batch.micro_batch, m.heads, in.batch.sequence, in.batch.sequence,
+        fmt::format("{} x {} x {} x {} x {} / {}", in.batch.micro_batch, in.model.heads, sequence, sequence,
                     dropout ? fmt::format("(2 x {} + 1)", w) : w, tp),
-        a.core, dropout ? "probabilities, mask and what dropout gives" : "probabilities");
-  if (!experts && m.latent.kv_rank == 0)
+        core, dropout ? "probabilities, mask and what dropout gives" : "probabilities");
+}
+
+void add_kept_adapters(const KeptTerms& add, const StepInputs& in, const MemoryTerms& terms, LayerShape shape) {
+  const std::string w = exact(terms.weight_bytes);
+  const Volume adapters = terms.layer[shape].adapters;
+  const LowRankAdapters& lora = in.options.lora;
+  if (!shape.has_experts() && in.model.latent.kv_rank == 0)
     add("adapters", "w T r for each",
-        fmt::format("{} x {} x {} x {}", w, tokens(in), in.options.lora.rank, in.options.lora.targets(m).size()),
-        a.adapters, "what their first matrices give");
+        fmt::format("{} x {} x {} x {}", w, tokens(in), lora.rank, lora.targets(in.model).size()), adapters,
+        "what their first matrices give");
   else
     add("adapters", "w r rows of each",
-        fmt::format("{} x {} x {}", w, in.options.lora.rank,
-                    exact(a.adapters.value() / (terms.weight_bytes * in.options.lora.rank))),
-        a.adapters, "what their first matrices give, of the rows that pass each: T, T', those that came to experts");
-  add("layer input", "w T' h", fmt::format("{} x {} x {}", w, rows(in), m.hidden), a.input,
-      "full recomputation keeps nothing else");
+        fmt::format("{} x {} x {}", w, lora.rank, exact(adapters.value() / (terms.weight_bytes * lora.rank))), adapters,
+        "what their first matrices give, of the rows that pass each: T, T', those that came to experts");
+}
+
+/// By what inputs are smaller that products alone need.
+void add_cast(const KeptTerms& add, const StepInputs& in, const MemoryTerms& terms, LayerShape shape) {
+  const KeptTensors kept = kept_tensors(in, shape);
+  const std::string operand = exact(terms.operand_bytes);
+  add("less, in " + in.options.precision, fmt::format("(w - i) ({})", cast_formula(in, kept, shape)),
+      fmt::format("({} - {}) x {}", exact(terms.weight_bytes), operand, exact(product_inputs(in, kept, shape).total())),
+      terms.layer[shape].cast,
+      fmt::format("inputs that products alone need are kept as these read them, i = {} bytes an element", operand));
+}
+
+/// The sum of what stands in the section, and what is less of it.
+void add_kept_sum(Section& out, const StepInputs& in, const MemoryTerms& terms, LayerShape shape) {
+  const ActivationTerms& a = terms.layer[shape];
   std::string sum;
   for (const Term& term : out.terms) sum += (sum.empty() ? "" : " + ") + format_bytes(Volume(term.value));
   if (a.cast > Volume{}) {
-    const double operand = terms.operand_bytes;
     sum += " - " + format_bytes(a.cast);
-    add("less, in " + in.options.precision, fmt::format("(w - i) ({})", cast_formula(in, kept, shape)),
-        fmt::format("({} - {}) x {}", w, exact(operand), exact(product_inputs(in, kept, shape).total())), a.cast,
-        fmt::format("inputs that products alone need are kept as these read them, i = {} bytes an element",
-                    exact(operand)));
+    add_cast(KeptTerms(out), in, terms, shape);
   }
   out.terms.push_back({"activations of a layer", "sum", sum, a.total().value(), "B", korthikanti});
+}
+
+}  // namespace
+
+Section activations_section(const StepInputs& in, const MemoryTerms& terms) {
+  const std::vector<LayerShape> shapes = shapes_of_stage(terms.parameters);
+  const LayerShape shape = shapes.empty() ? mlp_layer : shapes.front();
+  const ActivationTerms& a = terms.layer[shape];
+  Section out;
+  out.title = "activations kept of one layer and micro-batch";
+  out.text.push_back(symbols_of_layer(in, terms));
+  const KeptTerms add(out);
+  add_norms(add, in, terms, shape);
+  add_attention(out, in, terms, shape);
+  add_feed_forward(out, in, terms, shape);
+  add_kept_core(add, in, terms, a.core);
+  add_kept_adapters(add, in, terms, shape);
+  add("layer input", "w T' h", fmt::format("{} x {} x {}", exact(terms.weight_bytes), rows(in), in.model.hidden),
+      a.input, "full recomputation keeps nothing else");
+  add_kept_sum(out, in, terms, shape);
   for (const LayerShape other : shapes)
     if (other != shape) add_other_shape(out, in, terms, other, shape);
   const auto linear = std::ranges::find_if(shapes, &LayerShape::is_linear);

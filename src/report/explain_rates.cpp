@@ -15,8 +15,27 @@ const char* attending_text(const TransformerConfig& m) {
   return !m.pattern.empty() ? "La" : linear_layers(m) > 0 ? "(L - Ll)" : "L";
 }
 
+/// Of a model whose layers are all attention and an MLP.
+bool has_plain_layers(const TransformerConfig& m) {
+  return m.experts.count == 0 && m.latent.kv_rank == 0 && linear_layers(m) == 0 && !m.attention_gate &&
+         attending_layers(m) == m.all_layers() && mlp_layers(m) == m.all_layers();
+}
+
+Term plain_linear_term(const StepInputs& in, const FlopTerms& f) {
+  const TransformerConfig& m = in.model;
+  const int matrices = m.gated_mlp ? 3 : 2;
+  return {"linear layers",
+          fmt::format("2 s L (h d (2a + 2k) + {} h f)", matrices),
+          fmt::format("2 x {} x {} x ({} x {} x (2 x {} + 2 x {}) + {} x {} x {})", in.batch.sequence, m.all_layers(),
+                      m.hidden, m.head_dim, m.heads, m.kv_heads, matrices, m.hidden, m.ffn),
+          f.linear,
+          "FLOP",
+          "2 per token and parameter of a matrix; forward of one sample through the whole model"};
+}
+
 /// Of a token in the matrices of attention, in those of the MLP, and of the experts that it is sent to.
-void add_linear(Section& out, const StepInputs& in, const FlopTerms& f) {
+Term linear_flop_term(const StepInputs& in, const FlopTerms& f) {
+  if (has_plain_layers(in.model)) return plain_linear_term(in, f);
   const TransformerConfig& m = in.model;
   const LatentAttention& a = m.latent;
   const Experts& e = m.experts;
@@ -61,29 +80,89 @@ void add_linear(Section& out, const StepInputs& in, const FlopTerms& f) {
                              e.top_k, e.ffn, e.shared_ffn);
     }
   }
-  out.terms.push_back(
-      {"linear layers", fmt::format("2 s ({})", formula), fmt::format("2 x {} x ({})", in.batch.sequence, numbers),
-       f.linear, "FLOP",
-       "2 per token and parameter of a matrix that it passes; forward of one sample through the model"});
+  return {"linear layers",
+          fmt::format("2 s ({})", formula),
+          fmt::format("2 x {} x ({})", in.batch.sequence, numbers),
+          f.linear,
+          "FLOP",
+          "2 per token and parameter of a matrix that it passes; forward of one sample through the model"};
 }
 
-/// What sparse attention leaves of the core, and what its indexer computes.
-void add_sparse_flops(Section& out, const StepInputs& in, const FlopTerms& f) {
+/// Scores and values of the layers that attend to keys.
+Term attending_core(const TransformerConfig& m, int s, const FlopTerms& f) {
+  const char* whole = "scores and values, whole matrices also where attention is causal";
+  if (m.latent.kv_rank > 0)
+    return {"attention core",
+            "2 L a s^2 (dn + dr + dv)",
+            fmt::format("2 x {} x {} x {} x {} x ({} + {} + {})", m.all_layers(), m.heads, s, s, m.latent.nope,
+                        m.latent.rope, m.latent.value),
+            f.core,
+            "FLOP",
+            whole};
+  return {"attention core",
+          fmt::format("4 {} a s^2 d", attending_text(m)),
+          fmt::format("4 x {} x {} x {} x {} x {}", attending_layers(m), m.heads, s, s, m.head_dim),
+          f.core,
+          "FLOP",
+          whole};
+}
+
+/// And of those with linear attention.
+void with_linear_core(Term& core, const TransformerConfig& m, int s) {
+  const LinearAttention& l = m.linear;
+  const int linear = linear_layers(m);
+  core.formula = fmt::format("4 {} a s^2 d + Ll s {}", attending_text(m),
+                             l.is_ssd() ? "7 av dk dv" : "(8 av dk dv + 2 taps (2 ak dk + av dv))");
+  if (l.is_ssd())
+    core.numbers = fmt::format("4 x {0} x {1} x {2} x {2} x {3} + {4} x {2} x 7 x {5} x {6} x {7}", attending_layers(m),
+                               m.heads, s, m.head_dim, linear, l.value_heads, l.key_dim, l.value_dim);
+  else
+    core.numbers = fmt::format(
+        "4 x {0} x {1} x {2} x {2} x {3} + {4} x {2} x (8 x {5} x {6} x {7} + 2 x {8} x (2 x {9} x {6} + {5} x {7}))",
+        attending_layers(m), m.heads, s, m.head_dim, linear, l.value_heads, l.key_dim, l.value_dim, l.conv,
+        l.key_heads);
+  core.source = "whole matrices also where attention is causal; linear attention token by token, as Megatron-LM counts";
+}
+
+/// Of layers with a window what their queries see.
+void with_windows(Term& core, const TransformerConfig& m, int s) {
+  const int windowed = windowed_layers(m);
+  core.formula += " (L - Lw + Lw seen / all) / L";
+  core.numbers +=
+      fmt::format(" x ({} - {} + {} x {} / {}) / {}", m.all_layers(), windowed, windowed,
+                  format_count(causal_keys(0, s, m.window.tokens)), format_count(causal_keys(0, s)), m.all_layers());
+  core.source = fmt::format(
+      "whole matrices also where attention is causal; of layers with a window of {} tokens the "
+      "share of a causal layer's keys that their queries see",
+      m.window.tokens);
+}
+
+/// What sparse attention leaves of it.
+void with_chosen_keys(Term& core, const TransformerConfig& m, int s, const FlopTerms& f) {
+  core.formula += " x met / all";
+  core.numbers += fmt::format(" x {} / {}", exact(causal_keys(0, s, m.sparse.top_k)), exact(causal_keys(0, s)));
+  core.source = fmt::format(
+      "whole matrices also where attention is causal, times the share of a causal layer's keys that queries with {} at "
+      "most meet",
+      m.sparse.top_k);
+  if (!(f.indexer > 0)) core.source += ": all of these tokens, with nothing for the indexer to choose";
+}
+
+Term core_flop_term(const TransformerConfig& m, int s, const FlopTerms& f) {
+  Term core = attending_core(m, s, f);
+  if (linear_layers(m) > 0) with_linear_core(core, m, s);
+  if (windowed_layers(m) > 0) with_windows(core, m, s);
+  if (m.sparse.top_k > 0) with_chosen_keys(core, m, s, f);
+  return core;
+}
+
+/// What the indexer of sparse attention computes.
+void add_indexer_flops(Section& out, const StepInputs& in, const FlopTerms& f) {
+  if (!(f.indexer > 0)) return;
   const TransformerConfig& m = in.model;
   const SparseAttention& a = m.sparse;
   const int s = in.batch.sequence;
   const std::string seen = exact(causal_keys(0, s, a.top_k)), all = exact(causal_keys(0, s));
-  Term& core = out.terms.back();
-  core.formula += " x met / all";
-  core.numbers += fmt::format(" x {} / {}", seen, all);
-  core.source = fmt::format(
-      "whole matrices also where attention is causal, times the share of a causal layer's keys that queries with {} at "
-      "most meet",
-      a.top_k);
-  if (!(f.indexer > 0)) {
-    core.source += ": all of these tokens, with nothing for the indexer to choose";
-    return;
-  }
   const std::string products =
       fmt::format("({} x {} x {} + {} x ({} + {}))", m.latent.q_rank, a.heads, a.dim, m.hidden, a.dim, a.heads);
   out.terms.push_back({"indexer", "2 L s (rq H d + h (d + H) + H d s)",
@@ -105,60 +184,10 @@ std::pair<std::string, std::string> indexer_of_step(const FlopTerms& f, int samp
                       f.indexer_gradients > 0 ? " + " + flops(f.indexer_gradients) : "")};
 }
 
-void add_flops(Section& out, const StepInputs& in, const FlopTerms& f) {
+/// What is beside the layers.
+void add_end_flops(Section& out, const StepInputs& in, const FlopTerms& f) {
   const TransformerConfig& m = in.model;
-  const int s = in.batch.sequence, matrices = m.gated_mlp ? 3 : 2;
-  const int linear = linear_layers(m);
-  const bool plain = m.experts.count == 0 && m.latent.kv_rank == 0 && linear == 0 && !m.attention_gate &&
-                     attending_layers(m) == m.all_layers() && mlp_layers(m) == m.all_layers();
-  if (m.mtp_layers > 0)
-    out.terms.push_back({"layers L", "layers + those of multi-token prediction",
-                         fmt::format("{} + {}", m.layers, m.mtp_layers), static_cast<double>(m.all_layers()), "", ""});
-  if (!plain) add_linear(out, in, f);
-  if (plain)
-    out.terms.push_back({"linear layers", fmt::format("2 s L (h d (2a + 2k) + {} h f)", matrices),
-                         fmt::format("2 x {} x {} x ({} x {} x (2 x {} + 2 x {}) + {} x {} x {})", s, m.all_layers(),
-                                     m.hidden, m.head_dim, m.heads, m.kv_heads, matrices, m.hidden, m.ffn),
-                         f.linear, "FLOP",
-                         "2 per token and parameter of a matrix; forward of one sample through the whole model"});
-  const char* whole = "scores and values, whole matrices also where attention is causal";
-  if (m.latent.kv_rank > 0)
-    out.terms.push_back({"attention core", "2 L a s^2 (dn + dr + dv)",
-                         fmt::format("2 x {} x {} x {} x {} x ({} + {} + {})", m.all_layers(), m.heads, s, s,
-                                     m.latent.nope, m.latent.rope, m.latent.value),
-                         f.core, "FLOP", whole});
-  else
-    out.terms.push_back({"attention core", fmt::format("4 {} a s^2 d", attending_text(m)),
-                         fmt::format("4 x {} x {} x {} x {} x {}", attending_layers(m), m.heads, s, s, m.head_dim),
-                         f.core, "FLOP", whole});
-  if (const LinearAttention& l = m.linear; linear > 0) {
-    Term& core = out.terms.back();
-    core.formula = fmt::format("4 {} a s^2 d + Ll s {}", attending_text(m),
-                               l.is_ssd() ? "7 av dk dv" : "(8 av dk dv + 2 taps (2 ak dk + av dv))");
-    if (l.is_ssd())
-      core.numbers =
-          fmt::format("4 x {0} x {1} x {2} x {2} x {3} + {4} x {2} x 7 x {5} x {6} x {7}", attending_layers(m), m.heads,
-                      s, m.head_dim, linear, l.value_heads, l.key_dim, l.value_dim);
-    else
-      core.numbers = fmt::format(
-          "4 x {0} x {1} x {2} x {2} x {3} + {4} x {2} x (8 x {5} x {6} x {7} + 2 x {8} x (2 x {9} x {6} + {5} x {7}))",
-          attending_layers(m), m.heads, s, m.head_dim, linear, l.value_heads, l.key_dim, l.value_dim, l.conv,
-          l.key_heads);
-    core.source =
-        "whole matrices also where attention is causal; linear attention token by token, as Megatron-LM counts";
-  }
-  if (const int windowed = windowed_layers(m); windowed > 0) {
-    Term& core = out.terms.back();
-    core.formula += " (L - Lw + Lw seen / all) / L";
-    core.numbers +=
-        fmt::format(" x ({} - {} + {} x {} / {}) / {}", m.all_layers(), windowed, windowed,
-                    format_count(causal_keys(0, s, m.window.tokens)), format_count(causal_keys(0, s)), m.all_layers());
-    core.source = fmt::format(
-        "whole matrices also where attention is causal; of layers with a window of {} tokens the "
-        "share of a causal layer's keys that their queries see",
-        m.window.tokens);
-  }
-  if (m.sparse.top_k > 0) add_sparse_flops(out, in, f);
+  const int s = in.batch.sequence;
   if (f.logits > 0)
     out.terms.push_back(m.mtp_layers == 0
                             ? Term{"logits", "2 s h V", fmt::format("2 x {} x {} x {}", s, m.hidden, m.vocab), f.logits,
@@ -170,6 +199,9 @@ void add_flops(Section& out, const StepInputs& in, const FlopTerms& f) {
     out.terms.push_back({"MTP projections", "4 s h^2 of each further token",
                          fmt::format("{} x 4 x {} x {} x {}", m.mtp_layers, s, m.hidden, m.hidden), f.mtp, "FLOP",
                          "forward of one sample"});
+}
+
+Term model_flop_term(const StepInputs& in, const FlopTerms& f) {
   std::string ends, of_ends;  // beside the layers
   if (f.logits > 0) {
     ends += " + logits";
@@ -181,43 +213,72 @@ void add_flops(Section& out, const StepInputs& in, const FlopTerms& f) {
   }
   const auto [indexer, of_indexer] = indexer_of_step(f, in.batch.global_batch);
   if (f.frozen)
-    out.terms.push_back({"model FLOP of a step",
-                         fmt::format("B (2 (linear layers{}) + 3 (attention core + adapters)){}", ends, indexer),
-                         fmt::format("{} x (2 x ({}{}) + 3 x ({} + {})){}", in.batch.global_batch, flops(f.linear),
-                                     of_ends, flops(f.core), flops(f.adapters), of_indexer),
-                         f.model().value(), "FLOP",
-                         "frozen matrices have no gradients of weights; some frameworks count them as if they had"});
-  else
-    out.terms.push_back({"model FLOP of a step", fmt::format("3 B (linear layers + attention core{}){}", ends, indexer),
-                         fmt::format("3 x {} x ({} + {}{}){}", in.batch.global_batch, flops(f.linear), flops(f.core),
-                                     of_ends, of_indexer),
-                         f.model().value(), "FLOP",
-                         "a backward is two forwards; counted as Narayanan et al. 2021, all GPUs together"});
-  if (!(f.recomputed > 0)) return;
+    return {"model FLOP of a step",
+            fmt::format("B (2 (linear layers{}) + 3 (attention core + adapters)){}", ends, indexer),
+            fmt::format("{} x (2 x ({}{}) + 3 x ({} + {})){}", in.batch.global_batch, flops(f.linear), of_ends,
+                        flops(f.core), flops(f.adapters), of_indexer),
+            f.model().value(),
+            "FLOP",
+            "frozen matrices have no gradients of weights; some frameworks count them as if they had"};
+  return {
+      "model FLOP of a step",
+      fmt::format("3 B (linear layers + attention core{}){}", ends, indexer),
+      fmt::format("3 x {} x ({} + {}{}){}", in.batch.global_batch, flops(f.linear), flops(f.core), of_ends, of_indexer),
+      f.model().value(),
+      "FLOP",
+      "a backward is two forwards; counted as Narayanan et al. 2021, all GPUs together"};
+}
+
+/// Where modules come back that are not the usual ones, or of some layers alone.
+Term hardware_of_modules(const StepInputs& in, const FlopTerms& f, bool full, bool all_layers) {
+  std::string of;
+  for (const RecomputeModule module : in.options.recompute_modules)
+    of += fmt::format("{}{}", of.empty() ? "" : ", ", to_string(module));
+  const std::string share =
+      all_layers ? "" : fmt::format(" in {:.4g} % of the layers", 100 * in.options.recompute_layers);
+  return {"hardware FLOP of a step",
+          "model FLOP + B what is computed once more",
+          fmt::format("{} + {} x {}", flops(f.model().value()), in.batch.global_batch, flops(f.recomputed)),
+          f.hardware().value(),
+          "FLOP",
+          fmt::format("the forward of {} runs twice{}", full ? "a layer" : of, share)};
+}
+
+/// With what is computed once more.
+Term hardware_flop_term(const StepInputs& in, const FlopTerms& f) {
   const bool full = in.options.recompute == Recompute::full, all = in.options.recompute_layers == 1;
-  if (!all || (!full && in.options.recompute_modules != TrainingOptions().recompute_modules)) {
-    std::string of;
-    for (const RecomputeModule module : in.options.recompute_modules)
-      of += fmt::format("{}{}", of.empty() ? "" : ", ", to_string(module));
-    const std::string share = all ? "" : fmt::format(" in {:.4g} % of the layers", 100 * in.options.recompute_layers);
-    out.terms.push_back(
-        {"hardware FLOP of a step", "model FLOP + B what is computed once more",
-         fmt::format("{} + {} x {}", flops(f.model().value()), in.batch.global_batch, flops(f.recomputed)),
-         f.hardware().value(), "FLOP", fmt::format("the forward of {} runs twice{}", full ? "a layer" : of, share)});
-    return;
-  }
-  out.terms.push_back(
-      {"hardware FLOP of a step",
-       !full
-           ? (linear > 0 ? "model FLOP + B attention core of the layers that attend" : "model FLOP + B attention core")
-           : fmt::format("model FLOP + B (linear layers + attention core{}{})", f.indexer > 0 ? " + indexer" : "",
-                         f.frozen ? " + adapters" : ""),
-       full ? fmt::format("{} + {} x ({} + {}{}{})", flops(f.model().value()), in.batch.global_batch, flops(f.linear),
-                          flops(f.core), f.indexer > 0 ? " + " + flops(f.indexer) : "",
-                          f.frozen ? " + " + flops(f.adapters) : "")
-            : fmt::format("{} + {} x {}", flops(f.model().value()), in.batch.global_batch, flops(f.recomputed)),
-       f.hardware().value(), "FLOP",
-       full ? "every layer's forward runs twice" : "the attention core's forward runs twice"});
+  if (!all || (!full && in.options.recompute_modules != TrainingOptions().recompute_modules))
+    return hardware_of_modules(in, f, full, all);
+  const std::string model = flops(f.model().value());
+  if (full)
+    return {"hardware FLOP of a step",
+            fmt::format("model FLOP + B (linear layers + attention core{}{})", f.indexer > 0 ? " + indexer" : "",
+                        f.frozen ? " + adapters" : ""),
+            fmt::format("{} + {} x ({} + {}{}{})", model, in.batch.global_batch, flops(f.linear), flops(f.core),
+                        f.indexer > 0 ? " + " + flops(f.indexer) : "", f.frozen ? " + " + flops(f.adapters) : ""),
+            f.hardware().value(),
+            "FLOP",
+            "every layer's forward runs twice"};
+  return {"hardware FLOP of a step",
+          linear_layers(in.model) > 0 ? "model FLOP + B attention core of the layers that attend"
+                                      : "model FLOP + B attention core",
+          fmt::format("{} + {} x {}", model, in.batch.global_batch, flops(f.recomputed)),
+          f.hardware().value(),
+          "FLOP",
+          "the attention core's forward runs twice"};
+}
+
+void add_flops(Section& out, const StepInputs& in, const FlopTerms& f) {
+  const TransformerConfig& m = in.model;
+  if (m.mtp_layers > 0)
+    out.terms.push_back({"layers L", "layers + those of multi-token prediction",
+                         fmt::format("{} + {}", m.layers, m.mtp_layers), static_cast<double>(m.all_layers()), "", ""});
+  out.terms.push_back(linear_flop_term(in, f));
+  out.terms.push_back(core_flop_term(m, in.batch.sequence, f));
+  add_indexer_flops(out, in, f);
+  add_end_flops(out, in, f);
+  out.terms.push_back(model_flop_term(in, f));
+  if (f.recomputed > 0) out.terms.push_back(hardware_flop_term(in, f));
 }
 
 }  // namespace

@@ -14,7 +14,7 @@ namespace {
 
 std::optional<double> flops_per_s(const MeasuredKernel& row) {
   if (!row.what.is_product()) return std::nullopt;
-  return row.what.flops() / row.median.count();
+  return row.what.flops().value() / row.median.count();
 }
 double bytes_per_s(const MeasuredKernel& row) { return row.what.moved().value() / row.median.count(); }
 
@@ -34,8 +34,9 @@ const char* to_string(KernelKind kind) {
   return "";
 }
 
-double KernelCase::flops() const {
-  return 2.0 * static_cast<double>(batch) * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
+Flops KernelCase::flops() const {
+  return Flops(2.0 * static_cast<double>(batch) * static_cast<double>(m) * static_cast<double>(n) *
+               static_cast<double>(k));
 }
 
 std::array<std::int64_t, 3> KernelCase::operands() const {

@@ -2,6 +2,7 @@
 // have. What does not fit the layout or the machine is check_step's question.
 #include <fmt/format.h>
 
+#include "collcast/workload/limits.hpp"
 #include "scenario/files.hpp"
 #include "scenario/parse.hpp"
 
@@ -183,7 +184,7 @@ TransformerConfig read_model(Reader& reader, const Node& node, bool trains, cons
     return has_config ? o.optional(key, out, AsCount{1, most}) : o.required(key, out, AsCount{1, most});
   };
   o.optional("name", m.name, AsText{});
-  dimension("layers", m.layers, 10'000);  // check_step's limit, which counts for a config.json too
+  dimension("layers", m.layers, most_layers);  // which counts for a config.json, too
   dimension("hidden", m.hidden);
   dimension("heads", m.heads);
   o.optional("kv_heads", m.kv_heads, AsCount{});

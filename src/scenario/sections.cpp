@@ -8,14 +8,12 @@
 #include <unordered_map>
 
 #include "collcast/base/product.hpp"
+#include "collcast/workload/limits.hpp"
 #include "collcast/workload/precisions.hpp"
 #include "scenario/files.hpp"
 #include "scenario/parse.hpp"
 
 namespace collcast::input {
-
-/// As check_step: no stage has more chunks.
-constexpr int most_layers = 10'000;
 
 namespace {
 
@@ -122,7 +120,7 @@ Batch read_batch(Reader& reader, const Node& node, const ParallelLayout& layout)
   Batch b;
   Object o(reader, node, "batch");
   o.required("sequence", b.sequence, AsCount{});
-  o.optional("micro_batch", b.micro_batch, AsCount{1, 100'000});
+  o.optional("micro_batch", b.micro_batch, AsCount{1, most_sequences});
   o.required("global_batch", b.global_batch, AsCount{});
   o.finish();
   constexpr std::int64_t most_tokens = 1'000'000'000;
@@ -226,8 +224,8 @@ TrainingOptions read_training(Reader& reader, const Node& node) {
   TrainingOptions t;
   Object o(reader, node, "training");
   o.optional("precision", t.precision, AsWord<std::string>{training_precisions(), training_precisions()});
-  o.optional("num_layers_at_start_in_bf16", t.bf16_first_layers, AsCount{0, 10'000});
-  o.optional("num_layers_at_end_in_bf16", t.bf16_last_layers, AsCount{0, 10'000});
+  o.optional("num_layers_at_start_in_bf16", t.bf16_first_layers, AsCount{0, most_layers});
+  o.optional("num_layers_at_end_in_bf16", t.bf16_last_layers, AsCount{0, most_layers});
   o.optional("recompute", t.recompute, as_word<Recompute>({Recompute::none, Recompute::selective, Recompute::full}));
   o.optional("recompute_modules", t.recompute_modules,
              AsList<AsWord<RecomputeModule>, RecomputeModule>{as_word<RecomputeModule>(recompute_modules())});
@@ -257,7 +255,7 @@ TrainingOptions read_training(Reader& reader, const Node& node) {
   read_communication(reader, o.section("communication"), t.communication);
   read_compression(reader, o.section("gradient_compression"), t.compression);
   o.optional("delayed_all_reduce", t.delayed_all_reduce, AsTruth{});
-  o.optional("cpu_offloading_num_layers", t.cpu_offloading_num_layers, AsCount{0, 10'000});
+  o.optional("cpu_offloading_num_layers", t.cpu_offloading_num_layers, AsCount{0, most_layers});
   if (const Node* lora = o.optional_map("lora")) read_lora(reader, *lora, t.lora);
   if (const Node* aware = o.optional_map("precision_aware_optimizer"))
     t.precision_aware_optimizer = read_precision_aware(reader, *aware);
@@ -317,7 +315,7 @@ Speculation read_speculation(Reader& reader, const Node& node) {
 }  // namespace
 
 Serving read_inference(Reader& reader, const Node& node, const ParallelLayout& layout, TrainingOptions& options) {
-  constexpr int most_sequences = 100'000, most_tokens = 100'000;
+  constexpr int most_tokens = 100'000;
   Serving s;
   options.optimizer = false;
   Object o(reader, node, "inference");
@@ -353,7 +351,6 @@ Serving read_inference(Reader& reader, const Node& node, const ParallelLayout& l
 }
 
 SearchSpace read_search(Reader& reader, const Node& node, bool serves) {
-  constexpr int most_sequences = 100'000;
   SearchSpace s;
   const AsWord<Recompute> recompute = as_word<Recompute>({Recompute::none, Recompute::selective, Recompute::full});
   Object o(reader, node, "search");
@@ -366,7 +363,7 @@ SearchSpace read_search(Reader& reader, const Node& node, bool serves) {
   o.optional("tp", s.tp, AsList<AsCount, int>{{}, most});
   o.optional("pp", s.pp, AsList<AsCount, int>{{}, most});
   o.optional("dp", s.dp, AsList<AsCount, int>{{}, most});
-  o.optional("micro_batch", s.micro_batch, AsList<AsCount, int>{{1, 100'000}, most});
+  o.optional("micro_batch", s.micro_batch, AsList<AsCount, int>{{1, most_sequences}, most});
   o.optional("sequence_parallel", s.sequence_parallel, AsList<AsTruth, bool>{{}, most});
   o.optional("recompute", s.recompute, AsList<AsWord<Recompute>, Recompute>{recompute, most});
   o.optional("zero", s.zero, AsList<AsCount, int>{{0, 3}, most});

@@ -1,6 +1,8 @@
 // The words of the vocabulary that TopologySpec shares with files, reports and messages.
 #include "collcast/topology/spec.hpp"
 
+#include <type_traits>
+
 namespace collcast {
 
 std::string_view to_string(DeviceKind kind) {
@@ -64,6 +66,23 @@ std::string_view to_string(CpuFamily family) {
   }
   check(false, "a processor is of one of the known families");
   return {};
+}
+
+Bandwidth network_rate(const NetworkSpec& network) {
+  const auto rate = []<class Network>(const Network& one) {
+    if constexpr (std::is_same_v<Network, std::monostate>)
+      return Bandwidth{};
+    else
+      return one.bandwidth;
+  };
+  return std::visit(rate, network);
+}
+
+void set_network_rate(NetworkSpec& network, Bandwidth rate) {
+  const auto set = [rate]<class Network>(Network& one) {
+    if constexpr (!std::is_same_v<Network, std::monostate>) one.bandwidth = rate;
+  };
+  std::visit(set, network);
 }
 
 }  // namespace collcast

@@ -200,20 +200,39 @@ bool has_room(PipelineSchedule schedule, const Orders& orders, std::span<const d
   return true;
 }
 
-/// H1 or H2, and 1F1B whose weight gradients follow each backward.
-std::vector<Orders> known_orders(PipelineSchedule schedule, int stages, int micro_batches) {
-  const PipelineSchedule fixed =
-      schedule == PipelineSchedule::zb_2p ? PipelineSchedule::zb_h2 : PipelineSchedule::zb_h1;
-  std::vector<Orders> known(2);
+/// H1 or H2 of all stages.
+Orders fixed_orders(PipelineSchedule fixed, int stages, int micro_batches) {
+  Orders orders;
+  for (int i = 0; i < stages; ++i) orders.push_back(zero_bubble_order(fixed, stages, i, micro_batches));
+  return orders;
+}
+
+/// 1F1B whose weight gradients follow each backward.
+Orders plain_orders(int stages, int micro_batches) {
+  Orders orders;
   for (int i = 0; i < stages; ++i) {
-    known[0].push_back(zero_bubble_order(fixed, stages, i, micro_batches));
-    std::vector<Turn>& plain = known[1].emplace_back();
+    std::vector<Turn>& plain = orders.emplace_back();
     for (const Turn& turn : stage_order(PipelineSchedule::one_f_one_b, stages, i, micro_batches)) {
       plain.push_back(turn);
       if (turn.backward) plain.push_back({true, turn.micro_batch, 0, true});
     }
   }
-  return known;
+  return orders;
+}
+
+PipelineSchedule fixed_of(PipelineSchedule schedule) {
+  return schedule == PipelineSchedule::zb_2p ? PipelineSchedule::zb_h2 : PipelineSchedule::zb_h1;
+}
+
+/// All that are tried for these times: the known ones that have room, then those of each habit.
+template <class Offer>
+void offer_orders(PipelineSchedule schedule, const ChunkedStages& in, std::span<const double> kept, int micro_batches,
+                  Offer offer) {
+  for (Orders known :
+       {fixed_orders(fixed_of(schedule), in.stages, micro_batches), plain_orders(in.stages, micro_batches)})
+    if (has_room(schedule, known, kept)) offer(std::move(known));
+  for (const Habit habit : {Habit{false, true}, Habit{false, false}, Habit{true, true}, Habit{true, false}})
+    offer(Scheduler(schedule, in, kept, micro_batches, habit).run());
 }
 
 /// The longest stage from its first turn to its last, and when all are over.
@@ -248,10 +267,33 @@ Orders automatic_orders(PipelineSchedule schedule, const ChunkedStages& in, std:
     shortest = tried;
     best = std::move(orders);
   };
-  for (Orders& known : known_orders(schedule, in.stages, micro_batches))
-    if (has_room(schedule, known, kept)) offer(std::move(known));
-  for (const Habit habit : {Habit{false, true}, Habit{false, false}, Habit{true, true}, Habit{true, false}})
-    offer(Scheduler(schedule, in, kept, micro_batches, habit).run());
+  offer_orders(schedule, in, kept, micro_batches, offer);
+  return best;
+}
+
+Orders automatic_orders(PipelineSchedule schedule, const ChunkedStages& computing, const ExchangingTurns& exchanging,
+                        std::span<const double> kept, int micro_batches) {
+  check(computing.chunks == 1 && kept.size() == computing.times.size(), "a chunk a stage, and of each what it keeps");
+  Orders best;
+  Seconds first = never;
+  const auto offer = [&](Orders orders) {
+    const Seconds end = exchanging.end(orders);
+    // The first of equals, as above.
+    if (end >= (1 - 1e-12) * first) return;
+    first = end;
+    best = std::move(orders);
+  };
+  // What holds less first.
+  if (schedule == PipelineSchedule::zb_2p) {
+    for (const ChunkedStages* times : {&exchanging.times, &computing})
+      offer_orders(PipelineSchedule::zb_1p, *times, kept, micro_batches, offer);
+    // H1 may have no room in p.
+    if (Orders h1 = fixed_orders(PipelineSchedule::zb_h1, computing.stages, micro_batches);
+        has_room(schedule, h1, kept))
+      offer(std::move(h1));
+  }
+  for (const ChunkedStages* times : {&exchanging.times, &computing})
+    offer_orders(schedule, *times, kept, micro_batches, offer);
   return best;
 }
 

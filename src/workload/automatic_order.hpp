@@ -15,7 +15,14 @@
 // four answers are tried, and beside them H1 or H2 where that has room, and 1F1B with each backward's weight gradients
 // behind it; taken is the one under which the longest of the stages, from its first turn to its last, is shortest (of
 // equals the one that is over first). So no stage is longer than under these.
+//
+// Where turns exchange gradients or weights of every micro-batch (ZeRO-2 and 3, sharded_walk.hpp), what they take of a
+// stage is more than what they compute, by other parts on other stages. Then the answers are tried with both, and taken
+// is the order under which the pipeline with all of its exchanges is over first; ZB-2p tries what ZB-1p does and
+// H1, too. So it is never over later than under H1 or, of 2p, under ZB-1p and H2, where these have room.
 #pragma once
+
+#include <functional>
 
 #include "workload/order_walk.hpp"
 
@@ -27,6 +34,16 @@ int most_in_flight(PipelineSchedule, int stages, int stage, int micro_batches);
 
 /// `kept[i]`: of what a forward of stage i keeps, what its weight gradients need. One chunk a stage.
 Orders automatic_orders(PipelineSchedule, const ChunkedStages&, std::span<const double> kept, int micro_batches);
+
+/// Turns that exchange something of every micro-batch: what they take of their stages with that, and when a pipeline of
+/// theirs is over.
+struct ExchangingTurns {
+  ChunkedStages times;
+  std::function<Seconds(const Orders&)> end;
+};
+/// `computing`: the same turns for themselves.
+Orders automatic_orders(PipelineSchedule, const ChunkedStages& computing, const ExchangingTurns&,
+                        std::span<const double> kept, int micro_batches);
 
 /// The closed form, without what the order adds: the work of the slowest stage behind the way to the last one.
 PipelineTerms automatic_terms(const ChunkedStages&, int micro_batches);

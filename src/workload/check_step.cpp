@@ -32,7 +32,6 @@ std::vector<std::string> keys(const Map& map, const std::vector<std::string>& kn
 }
 
 using workload::Hint;
-using workload::most_layers;
 using workload::near_divisors;
 using workload::nearest_divisors;
 

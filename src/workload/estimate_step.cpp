@@ -177,11 +177,7 @@ std::vector<SlowedParts> add_turns(const StepPlan& plan, ClosedForm& form) {
   const ShardedWalk alone = walk_sharded(plan, false);
   form.sharding.by_turns = true;
   form.sharding.turns = std::max(alone.end - form.pipeline.total(), Seconds{});
-  const bool slows =
-      plan.overlap_dp && std::ranges::any_of(plan.stages, [](const StagePlan& stage) {
-        return std::ranges::any_of(stage.works, [](const UnitWork& work) { return work.in_detail().is_slowed(); });
-      });
-  if (!slows) return alone.slowed;
+  if (!slows_beside_turns(plan)) return alone.slowed;
   const ShardedWalk slowed = walk_sharded(plan, true);
   form.slowed = slowed.end - alone.end;
   return slowed.slowed;

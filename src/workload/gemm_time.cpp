@@ -2,9 +2,9 @@
 
 namespace collcast {
 
-Volume gemm_bytes(const GemmShape& s, std::optional<GemmPass> pass, double operand_bytes) {
+Volume gemm_bytes(const GemmShape& s, std::optional<GemmPass> pass, double bytes_per_element) {
   const double result = pass == GemmPass::weight_gradient ? 8 : 2;
-  return Volume(operand_bytes * (s.m * s.k + s.k * s.n) + result * s.m * s.n);
+  return Volume(bytes_per_element * (s.m * s.k + s.k * s.n) + result * s.m * s.n);
 }
 
 Roofline roofline(const KernelEfficiency& kernel, FlopRate peak, Bandwidth memory, Flops flops, Volume bytes) {

@@ -3,8 +3,8 @@
 #include "collcast/workload/groups.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cstdint>
+#include <vector>
 
 namespace collcast {
 
@@ -136,18 +136,6 @@ Group expert_shard_group(const ParallelLayout& l, Rank rank) {
 Group expert_copies_group(const ParallelLayout& l, Rank rank) {
   const int shards = expert_shards(l) / l.twins();
   return along(rank, {expert_digits(l).replicas.stride * shards, expert_shard_copies(l)});
-}
-
-std::vector<Group> all_groups(const ParallelLayout& l, Dimension dimension) {
-  const Digits d = digits(l);
-  const std::array<Digit, 5> by_dimension{d.tp, d.pp, d.dp, d.cp, expert_digits(l).ep};
-  const Digit digit = by_dimension[static_cast<std::size_t>(dimension)];
-  std::vector<Group> groups;
-  for (int r = 0; r < l.world(); ++r) {
-    const Rank rank(static_cast<std::uint32_t>(r));
-    if (digit.of(rank) == 0) groups.push_back(along(rank, digit));
-  }
-  return groups;
 }
 
 }  // namespace collcast

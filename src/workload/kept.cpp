@@ -149,9 +149,6 @@ Volume inputs_of_weights(const StepInputs& in, const Share& s, LayerShape shape)
 }
 
 Volume layer_activations(const StepInputs& in, LayerShape shape) { return kept_activations(in, shape).total(); }
-Volume layer_working_set(const StepInputs& in, LayerShape shape) {
-  return activations_with(in, all_tensors(in, shape), shape).total();
-}
 
 }  // namespace collcast::workload
 

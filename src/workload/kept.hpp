@@ -16,7 +16,5 @@ Volume kept_for_weights(const StepInputs&, const Share&, LayerShape);
 Volume inputs_of_weights(const StepInputs&, const Share&, LayerShape);
 /// Of one layer and micro-batch; the working set of full recomputation not counted.
 Volume layer_activations(const StepInputs&, LayerShape = {});
-/// The same if nothing were recomputed.
-Volume layer_working_set(const StepInputs&, LayerShape = {});
 
 }  // namespace collcast::workload

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "collcast/workload/limits.hpp"
 #include "collcast/workload/step.hpp"
 
 namespace collcast::workload {
@@ -61,8 +62,6 @@ struct Misfits {
 /// The same inputs with values in the place of those that are wrong by themselves, so that the rest can be held to each
 /// other; what was wrong is said already, and nothing is said of it again where origins know it as spoiled.
 StepInputs mended(const StepInputs&);
-
-inline constexpr int most_layers = 10'000;
 
 /// Of what waits in the host's memory, on a machine without host_bandwidth; and what would do.
 inline constexpr const char* no_way_to_host = "the machine describes no way from each GPU to a CPU";

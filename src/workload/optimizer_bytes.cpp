@@ -21,18 +21,18 @@ std::string_view to_string(StateFormat format) {
   return {};
 }
 
-double bytes_of(StateFormat format) {
+Bytes bytes_of(StateFormat format) {
   switch (format) {
     case StateFormat::fp32:
-      return 4;
+      return Bytes(4);
     case StateFormat::bf16:
     case StateFormat::fp16:
-      return 2;
+      return Bytes(2);
     case StateFormat::fp8:
-      return 1;
+      return Bytes(1);
   }
   check(false, "a known format");
-  return 0;
+  return {};
 }
 
 bool keeps_remainders(const TrainingOptions& options) {
@@ -85,8 +85,8 @@ OptimizerBytes optimizer_bytes(const TrainingOptions& options) {
   out.moments = moments;
   out.kept = moments + fp32;
   if (!aware) return out;
-  out.moments = bytes_of(aware->exp_avg_dtype) + bytes_of(aware->exp_avg_sq_dtype);
-  out.kept = out.moments + (remainders ? 2 : bytes_of(aware->main_params_dtype));
+  out.moments = volume(bytes_of(aware->exp_avg_dtype) + bytes_of(aware->exp_avg_sq_dtype)).value();
+  out.kept = out.moments + (remainders ? 2 : volume(bytes_of(aware->main_params_dtype)).value());
   for (const StateFormat state : {aware->exp_avg_dtype, aware->exp_avg_sq_dtype, aware->main_params_dtype}) {
     out.converted += converted_bytes(state);
     out.unscaled += state == StateFormat::fp32 ? 0 : fp32;

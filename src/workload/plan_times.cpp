@@ -3,6 +3,7 @@
 #include "workload/automatic_order.hpp"
 #include "workload/memory.hpp"
 #include "workload/plan.hpp"
+#include "workload/sharded_walk.hpp"
 
 namespace collcast::workload {
 
@@ -165,7 +166,15 @@ void add_orders(StepPlan& plan, const StepInputs& in) {
   if (!made_for_times(plan.schedule)) return;
   std::vector<double> kept;
   for (int stage = 0; stage < in.layout.pp; ++stage) kept.push_back(share_for_weights(memory_terms(in, stage)));
-  plan.own_orders = automatic_orders(plan.schedule, plan.chunked(), kept, plan.micro_batches);
+  const ChunkedStages computing = plan.chunked();
+  if (!exchanges_by_turns(plan)) {
+    plan.own_orders = automatic_orders(plan.schedule, computing, kept, plan.micro_batches);
+    return;
+  }
+  const bool slows = slows_beside_turns(plan);
+  const ExchangingTurns exchanging{exchanging_times(plan),
+                                   [&](const Orders& orders) { return walk_sharded(plan, orders, slows).end; }};
+  plan.own_orders = automatic_orders(plan.schedule, computing, exchanging, kept, plan.micro_batches);
 }
 
 }  // namespace collcast::workload

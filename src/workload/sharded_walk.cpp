@@ -344,8 +344,9 @@ class TimedTeam {
 
 }  // namespace
 
-ShardedWalk walk_sharded(const StepPlan& plan, bool slows) {
-  const Orders orders = plan.orders();
+ShardedWalk walk_sharded(const StepPlan& plan, bool slows) { return walk_sharded(plan, plan.orders(), slows); }
+
+ShardedWalk walk_sharded(const StepPlan& plan, const Orders& orders, bool slows) {
   const std::vector<Team> teams = teams_of(plan);
   std::vector<TimedTeam> timed;
   std::vector<std::size_t> team_of(plan.stages.size());
@@ -368,6 +369,30 @@ ShardedWalk walk_sharded(const StepPlan& plan, bool slows) {
     }
   const Seconds tied = std::max(plan.stages.front().tied_embedding, plan.stages.back().tied_embedding);
   if (tied > Seconds{}) out.end = std::max(out.end, std::max(exchanged.front(), exchanged.back()) + tied);
+  return out;
+}
+
+bool slows_beside_turns(const StepPlan& plan) {
+  return plan.overlap_dp && std::ranges::any_of(plan.stages, [](const StagePlan& stage) {
+           return std::ranges::any_of(stage.works, [](const UnitWork& work) { return work.in_detail().is_slowed(); });
+         });
+}
+
+ChunkedStages exchanging_times(const StepPlan& plan) {
+  check(plan.chunks == 1 && splits_backward(plan.schedule), "a chunk a stage, and weight gradients by themselves");
+  ChunkedStages out = plan.chunked();
+  const TurnExchange gathers{plan.zero == 3 && plan.reshard}, reduces{false, false, !plan.no_sync};
+  const bool slows = slows_beside_turns(plan);
+  const Seconds at_once{};
+  for (std::size_t i = 0; i < plan.stages.size(); ++i) {
+    TurnTimer timer(plan, {i}, slows);
+    const auto taken = [&](const Turn& turn, const TurnExchange& exchange) {
+      return timer.times(turn, exchange, {&at_once, 1}).front().free;
+    };
+    out.times[i].forward = taken({false, 0, 0}, gathers);
+    out.times[i].backward = taken({true, 0, 0}, gathers);
+    out.times[i].weights = taken({true, 0, 0, true}, reduces);
+  }
   return out;
 }
 

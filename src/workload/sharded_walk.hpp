@@ -75,5 +75,14 @@ struct ShardedWalk {
 };
 /// Of a plan that exchanges by turns; `slows`: what it exchanges slows the kernels beside it.
 ShardedWalk walk_sharded(const StepPlan&, bool slows);
+/// In the place of its own orders.
+ShardedWalk walk_sharded(const StepPlan&, const Orders&, bool slows);
+
+/// Whether what a plan exchanges by turns slows kernels beside it.
+bool slows_beside_turns(const StepPlan&);
+
+/// What each turn takes of its stage with what it exchanges of every micro-batch: where a plan of one chunk a stage
+/// that splits its backwards exchanges by turns. What is exchanged once a step is not in it.
+ChunkedStages exchanging_times(const StepPlan&);
 
 }  // namespace collcast::workload

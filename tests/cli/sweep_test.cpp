@@ -3,6 +3,8 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <fstream>
+#include <map>
 
 #include "cli/called.hpp"
 #include "cli/process.hpp"
@@ -260,4 +262,31 @@ TEST_CASE("an MFU above the data sheet's peak has a warning in every command tha
   const Called swept = call("step llama3-8b-8xh100 --sweep topology.gpu.kernel_scale=1,0.1,0.15");
   CHECK(swept.err.find("topology.gpu.kernel_scale=0.1: MFU is ") != std::string::npos);
   CHECK(swept.err.find("; so it is at 1 more point\n") != std::string::npos);
+}
+
+TEST_CASE("a faster NVLink makes no step with gradients of each micro-batch longer, zb-2p none than zb-h1") {
+  const Folder folder;
+  const std::string file = (folder.path() / "experts.yaml").string();
+  std::ofstream(file) << R"(schema: collcast.scenario.v1
+name: experts
+topology: dgx-h100
+ranks: 256
+model: {hidden: 4096, ffn: 14336, layers: 8, heads: 32, vocab: 32000, gated_mlp: true,
+        experts: {count: 16, top_k: 1, ffn: 2048, shared_ffn: 2048, dense_layers: 1}}
+layout: {tp: 8, pp: 8, dp: 4, ep: 4, etp: 1, order: tp-cp-ep-dp-pp, sequence_parallel: true, schedule: zb-2p}
+batch: {global_batch: 32, micro_batch: 1, sequence: 4096}
+training: {precision: bf16, recompute: selective, overlap_ep: true, zero: 2}
+)";
+  const Json sweep = document_of("step " + file +
+                                 " --method estimate --sweep layout.schedule=zb-h1,zb-2p"
+                                 " --sweep topology.node.links.0.bandwidth=450GB/s,600GB/s,700GB/s,900GB/s");
+  std::map<std::string, std::vector<double>> steps;
+  for (const Json& point : sweep["rows"]) steps[point["values"]["layout.schedule"]].push_back(point["step_s"]);
+  REQUIRE(steps["zb-h1"].size() == 4);
+  REQUIRE(steps["zb-2p"].size() == 4);
+  for (std::size_t i = 0; i < 4; ++i) {
+    CAPTURE(i);
+    CHECK(steps["zb-2p"][i] <= steps["zb-h1"][i] * (1 + 1e-9));
+    if (i > 0) CHECK(steps["zb-2p"][i] < steps["zb-2p"][i - 1]);
+  }
 }

@@ -177,4 +177,16 @@ TEST_CASE("bus factors are those of nccl-tests") {
   CHECK(bus_factor(gather, 8) == Approx(7.0 / 8));
   CHECK(bus_factor(broadcast, 8) == 1);
   CHECK(bus_factor(sendrecv, 8) == 1);
+  CHECK(bus_weight(all_reduce) == 2.0);
+  CHECK(bus_weight(scatter) == 1.0);
+  CHECK_FALSE(bus_weight(reduce));
+}
+
+TEST_CASE("what is summed up, and what has a root") {
+  for (int k = 0; k < collective_kinds; ++k) {
+    const auto kind = static_cast<CollectiveKind>(k);
+    CAPTURE(to_string(kind));
+    CHECK(reduces(kind) == (kind == all_reduce || kind == reduce || kind == reduce_scatter));
+    CHECK(is_rooted(kind) == (kind == broadcast || kind == reduce || kind == gather || kind == scatter));
+  }
 }

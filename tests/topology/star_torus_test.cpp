@@ -27,6 +27,21 @@ int product(const std::vector<int>& dims) {
 
 }  // namespace
 
+TEST_CASE("the rate of a network's links is read and set whatever its shape, and there is none without a network") {
+  const std::vector<NetworkSpec> shapes{StarNetwork{gb_per_s(10), Seconds(0)},
+                                        TorusNetwork{{}, true, gb_per_s(10), Seconds(0)},
+                                        LeafSpineNetwork{true, 4, 2, 1, gb_per_s(10)}};
+  for (NetworkSpec shape : shapes) {
+    CHECK(network_rate(shape) == gb_per_s(10));
+    set_network_rate(shape, gb_per_s(25));
+    CHECK(network_rate(shape) == gb_per_s(25));
+  }
+  NetworkSpec none;
+  set_network_rate(none, gb_per_s(25));
+  CHECK(network_rate(none) == Bandwidth{});
+  CHECK(std::holds_alternative<std::monostate>(none));
+}
+
 TEST_CASE("a star has two links on every path") {
   const Fabric fabric = build(teaching(star()), 5);
   CHECK(fabric.links().size() == 2 * 5);

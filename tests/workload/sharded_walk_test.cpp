@@ -3,6 +3,7 @@
 
 #include <catch2/catch.hpp>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <map>
@@ -12,6 +13,7 @@
 #include "inputs.hpp"
 #include "support/sample.hpp"
 #include "timelines.hpp"
+#include "workload/automatic_order.hpp"
 #include "workload/estimate_step.hpp"
 #include "workload/memory.hpp"
 #include "workload/timeline.hpp"
@@ -407,4 +409,63 @@ TEST_CASE("an exchange on the one link between turns, by hand") {
   plan.overlap_dp = false;
   CHECK(estimate_step(plan).total.count() == Approx(20));
   CHECK(simulated(plan).count() == Approx(20));
+}
+
+TEST_CASE("orders made for times: with what their turns exchange never over later than the known ones and each other") {
+  StagedDice dice(21);
+  int sooner = 0, sooner_than_known = 0;
+  for (int n = 0; n < 60; ++n) {
+    const int zero = 2 + dice.roll(2), pp = 2 << dice.roll(2);
+    StepInputs in = staged(PipelineSchedule::zb_h1, zero, pp);
+    in.model.layers = 2 * pp * (1 + dice.roll(2));
+    in.layout.tp = 1 << dice.roll(2);
+    in.batch.global_batch = in.batch.micro_batch * in.layout.dp * (pp + dice.roll(2 * pp));
+    in.options.reshard_after_forward = dice.roll(3) > 0;
+    in.options.no_sync = zero == 3 && dice.roll(4) == 0;
+    in.options.overlap_dp = dice.roll(4) > 0;
+    in.options.embedding_and_logits = dice.roll(4) == 0;
+    in.options.bucket = Bytes(1'000'000 << dice.roll(6));
+    in.kernels.beside_collectives = dice.roll(2) == 0 ? 1 : 0.7;
+    if (!check_step(in, 64, {}).empty()) continue;
+    const CollectiveTime time = priced(5e-6, std::array{5e9, 20e9, 100e9}[static_cast<std::size_t>(dice.roll(3))]);
+    CAPTURE(n, zero, pp, in.layout.tp, in.batch.global_batch, in.options.reshard_after_forward, in.options.no_sync,
+            in.options.overlap_dp, in.kernels.beside_collectives);
+    const auto end = [&](PipelineSchedule schedule) {
+      in.layout.schedule = schedule;
+      return estimate_step(planned(in, time)).total.count();
+    };
+    const double h1 = end(PipelineSchedule::zb_h1), h2 = end(PipelineSchedule::zb_h2),
+                 one_p = end(PipelineSchedule::zb_1p), two_p = end(PipelineSchedule::zb_2p);
+    CHECK(one_p <= h1 * (1 + 1e-9));
+    CHECK(two_p <= one_p * (1 + 1e-9));
+    CHECK(two_p <= h2 * (1 + 1e-9));
+    if (two_p < std::min(h1, h2) * (1 - 1e-6)) ++sooner_than_known;
+    // And than what is made for computing alone.
+    const StepPlan plan = planned(in, time);
+    std::vector<double> kept;
+    for (int stage = 0; stage < pp; ++stage) kept.push_back(share_for_weights(memory_terms(in, stage)));
+    StepPlan alone = plan;
+    alone.own_orders = automatic_orders(plan.schedule, plan.chunked(), kept, plan.micro_batches);
+    const double made_for_computing = estimate_step(alone).total.count();
+    CHECK(two_p <= made_for_computing * (1 + 1e-9));
+    if (two_p < made_for_computing * (1 - 1e-3)) ++sooner;
+  }
+  CHECK(sooner > 5);
+  CHECK(sooner_than_known > 5);
+}
+
+TEST_CASE("what turns take with what they exchange of every micro-batch is what the order goes through") {
+  for (const int zero : {2, 3}) {
+    const StepPlan plan = planned(staged(PipelineSchedule::zb_h2, zero, 4), priced(5e-6, 5e9));
+    const ChunkedStages with = exchanging_times(plan), computing = plan.chunked();
+    Seconds end{};
+    for (const StageSpan& span : stage_spans(plan.schedule, with, plan.orders())) end = std::max(end, span.end);
+    CHECK(end.count() == Approx(walk_sharded(plan, false).end.count()).epsilon(1e-12));
+    for (std::size_t i = 0; i < with.times.size(); ++i) {
+      CAPTURE(zero, i);
+      CHECK(with.times[i].weights > computing.times[i].weights);
+      CHECK((with.times[i].forward > computing.times[i].forward) == (zero == 3));
+      CHECK((with.times[i].backward > computing.times[i].backward) == (zero == 3));
+    }
+  }
 }

@@ -192,15 +192,6 @@ std::optional<DataType> parse_datatype(std::string_view name) {
   return std::nullopt;
 }
 
-bool reduces(CollectiveKind kind) {
-  return kind == CollectiveKind::all_reduce || kind == CollectiveKind::reduce || kind == CollectiveKind::reduce_scatter;
-}
-
-bool has_root(CollectiveKind kind) {
-  return kind == CollectiveKind::broadcast || kind == CollectiveKind::reduce || kind == CollectiveKind::gather ||
-         kind == CollectiveKind::scatter;
-}
-
 bool is_cut(CollectiveKind kind) {
   return kind == CollectiveKind::all_gather || kind == CollectiveKind::reduce_scatter ||
          kind == CollectiveKind::alltoall || kind == CollectiveKind::gather || kind == CollectiveKind::scatter;

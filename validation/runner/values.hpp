@@ -38,8 +38,6 @@ struct Operation {
   std::size_t bytes() const { return static_cast<std::size_t>(count) * element_bytes(type); }
 };
 
-bool reduces(CollectiveKind);
-bool has_root(CollectiveKind);
 /// True where each rank holds or gets a k-th of the buffer.
 bool is_cut(CollectiveKind);
 

@@ -14,18 +14,6 @@ namespace collcast {
 
 namespace {
 
-/// Of the factor (n-1)/n; nothing for collectives whose factor is 1 whatever n is.
-std::optional<double> weight_of(std::string_view collective) {
-  if (collective == "all_reduce") return 2;
-  for (const char* known : {"all_gather", "reduce_scatter", "alltoall", "gather", "scatter"})
-    if (collective == known) return 1;
-  return std::nullopt;
-}
-
-bool reduces(CollectiveKind kind) {
-  return kind == CollectiveKind::all_reduce || kind == CollectiveKind::reduce_scatter || kind == CollectiveKind::reduce;
-}
-
 std::optional<double> read_rate(std::string_view text, double& rounding) {
   double value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -50,7 +38,8 @@ std::optional<PrintedRates> read_rates(std::string_view algbw, std::string_view 
 }
 
 std::optional<RankRange> ranks_of_rates(std::string_view collective, const PrintedRates& rates) {
-  const std::optional<double> weight = weight_of(collective);
+  const std::optional<CollectiveKind> kind = parse_collective(collective);
+  const std::optional<double> weight = kind ? bus_weight(*kind) : std::nullopt;
   if (!weight || rates.algbw <= rates.rounding) return std::nullopt;
   // busbw/algbw = weight (1 - 1/n). A share of 1 or more is no (n-1)/n: an old tool, or too coarse a rounding.
   const double share_most = (rates.busbw + rates.rounding) / (rates.algbw - rates.rounding) / *weight;

@@ -32,6 +32,8 @@ inline constexpr int collective_kinds = 9;
 std::string_view to_string(CollectiveKind);
 /// One rank has what all get, or gets what all have: CollectiveRequest::root.
 bool is_rooted(CollectiveKind);
+/// What ranks give is summed up, or joined by another operation.
+bool reduces(CollectiveKind);
 std::optional<CollectiveKind> parse_collective(std::string_view);
 std::vector<std::string> collective_names();
 
@@ -66,6 +68,8 @@ Result<Pattern> make_pattern(const CollectiveRequest&, const CollectiveOptions&)
 
 /// bus bandwidth over algorithm bandwidth, as nccl-tests prints: 2(k-1)/k, (k-1)/k or 1.
 double bus_factor(CollectiveKind, int ranks);
+/// Of (k-1)/k in it: 2 or 1; nothing where it is 1 whatever k is.
+std::optional<double> bus_weight(CollectiveKind);
 
 /// Runs the pattern symbolically on sets of contributions, message by message, and says (up to 20 times) how
 /// a rank does not end with exactly what the collective promises (each contribution once), a hop breaks its

@@ -27,7 +27,7 @@ struct KernelCase {
   Bytes bytes{};  ///< of copy and fill
 
   bool is_product() const { return kind == KernelKind::gemm || kind == KernelKind::attention; }
-  double flops() const;  ///< 2 * batch * m * n * k
+  Flops flops() const;  ///< 2 * batch * m * n * k
   /// Bytes of A, B and C; of the source and the target of a copy; of what is filled. 0: there is none.
   std::array<std::int64_t, 3> operands() const;
   Volume moved() const;  ///< through the GPU's memory: each operand once

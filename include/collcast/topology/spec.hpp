@@ -122,6 +122,9 @@ struct LeafSpineNetwork {
   bool by_receivers_rail = false;  ///< as of a star, also where spines join the rails
 };
 using NetworkSpec = std::variant<std::monostate, StarNetwork, TorusNetwork, LeafSpineNetwork>;
+/// Of the links that join the nodes to it, whatever its shape; 0, and left alone, where there is none.
+Bandwidth network_rate(const NetworkSpec&);
+void set_network_rate(NetworkSpec&, Bandwidth);
 
 /// What NCCL's network plugin says of the NICs: not how they are, but what NCCL goes by; and whether there is one.
 struct NetworkPlugin {

@@ -59,7 +59,8 @@ struct InferenceTables {
 /// place of a path that cannot be read. Every bad cell is an error at its place.
 Result<InferenceTables> load_inference(const std::vector<std::string>& paths, const std::vector<std::string>& more,
                                        const Location& asked_by);
-/// One table of servers; `file` is for messages.
+/// One table of servers, of what is in memory; `file` is for messages. As read_training_csv, for programs that have
+/// their rows from elsewhere.
 Result<InferenceTables> read_inference_csv(std::istream&, const std::string& file);
 
 }  // namespace collcast

@@ -10,8 +10,8 @@
 namespace collcast {
 
 /// Bytes that C[m, n] = A[m, k] B[k, n] moves at least: each operand read once, its 16-bit result written once; a
-/// weight gradient is added to an fp32 buffer.
-Volume gemm_bytes(const GemmShape&, std::optional<GemmPass>, double operand_bytes);
+/// weight gradient is added to an fp32 buffer. `bytes_per_element`: of the operands, half of one with nvfp4.
+Volume gemm_bytes(const GemmShape&, std::optional<GemmPass>, double bytes_per_element);
 
 /// overhead + max(flops/(compute*peak), bytes/(memory*bandwidth)), for any kernel.
 struct Roofline {

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <string_view>
-#include <vector>
 
 #include "collcast/schedule/group.hpp"
 #include "collcast/workload/config.hpp"
@@ -47,9 +46,7 @@ int expert_shard_copies(const ParallelLayout&);
 Group expert_shard_group(const ParallelLayout&, Rank);
 Group expert_copies_group(const ParallelLayout&, Rank);
 
-/// Every TP (PP, DP, CP, EP) group of the world, by first rank.
 enum class Dimension { tp, pp, dp, cp, ep };
 std::string_view to_string(Dimension);
-std::vector<Group> all_groups(const ParallelLayout&, Dimension);
 
 }  // namespace collcast

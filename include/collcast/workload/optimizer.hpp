@@ -5,12 +5,15 @@
 
 #include <string_view>
 
+#include "collcast/base/quantity.hpp"
+
 namespace collcast {
 
 /// In which a state of the optimizer is kept.
 enum class StateFormat { fp32, bf16, fp16, fp8 };
 std::string_view to_string(StateFormat);
-double bytes_of(StateFormat);
+/// Of one value.
+Bytes bytes_of(StateFormat);
 
 /// Names as Megatron-Core's OptimizerConfig has them (megatron/core/optimizer/optimizer_config.py).
 struct PrecisionAwareOptimizer {

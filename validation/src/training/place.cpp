@@ -21,17 +21,6 @@ int count_of(const TopologySpec& spec, DeviceKind kind) {
   return 0;
 }
 
-Bandwidth* network_rate(NetworkSpec& network) {
-  return std::visit(
-      [](auto& n) -> Bandwidth* {
-        if constexpr (std::is_same_v<std::decay_t<decltype(n)>, std::monostate>)
-          return nullptr;
-        else
-          return &n.bandwidth;
-      },
-      network);
-}
-
 int network_ports(const TopologySpec& spec) {
   for (const DeviceGroup& group : spec.devices)
     if (group.name == spec.network_devices) return group.count;
@@ -40,10 +29,7 @@ int network_ports(const TopologySpec& spec) {
 
 /// Per GPU and direction, in Gbit/s; 0: no network.
 double network_gbps(const TopologySpec& spec) {
-  NetworkSpec network = spec.network;
-  const Bandwidth* rate = network_rate(network);
-  if (rate == nullptr) return 0;
-  return rate->value() * 8e-9 * network_ports(spec) / std::max(1, count_of(spec, DeviceKind::gpu));
+  return network_rate(spec.network).value() * 8e-9 * network_ports(spec) / std::max(1, count_of(spec, DeviceKind::gpu));
 }
 
 bool crosses_nodes(const TrainingRow& row, int gpus_per_node) { return row.gpus.value_or(1) > gpus_per_node; }
@@ -86,8 +72,7 @@ std::string adapt_network(TopologySpec& machine, const TrainingRow& row) {
   const double own = network_gbps(machine), stated = row.inter_gbps_per_gpu.value_or(0);
   if (stated <= 0) return fmt::format("network rate not stated: {:.0f} Gb/s per GPU", own);
   if (std::abs(stated / own - 1) < 0.01) return {};
-  Bandwidth* rate = network_rate(machine.network);
-  *rate = Bandwidth(rate->value() * stated / own);
+  set_network_rate(machine.network, Bandwidth(network_rate(machine.network).value() * stated / own));
   return fmt::format("network of {} at {:.0f} Gb/s per GPU instead of {:.0f}", machine.name, stated, own);
 }
 
