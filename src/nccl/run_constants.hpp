@@ -15,9 +15,9 @@ namespace collcast::nccl::fitted {
 inline constexpr std::array<double, 4> launch{7.0, 7.2, 4.2, 7.0};
 /// What a host takes for a call: it is seen where the GPUs are done before. Calibrations say; here it never is.
 inline constexpr double host = 4;
-/// Of a process that starts the kernels of all its GPUs by one call, as NCCL did before 2.9: beside a part for each GPU;
-/// of sends and receives, which are put together peer by peer, beside a part for each peer. The one system with such
-/// tables is of 2.7.3: 8.5, 14.4 and 22.6 us on 2, 4 and 8 A100, an alltoall 16.2 on two and 50 on eight.
+/// Of a process that starts the kernels of all its GPUs by one call, as NCCL did before 2.9: beside a part for each
+/// GPU; of sends and receives, which are put together peer by peer, beside a part for each peer. The one system with
+/// such tables is of 2.7.3: 8.5, 14.4 and 22.6 us on 2, 4 and 8 A100, an alltoall 16.2 on two and 50 on eight.
 inline constexpr double group_launch = 4, group_launch_per_gpu = 2.4;
 inline constexpr double group_pairs = 3.7, group_pairs_per_peer = 3.3;
 /// A protocol's start beyond that: setting up its connections' slots and flags.
@@ -31,9 +31,10 @@ inline constexpr double ll_within_network_hop = 0.1;
 /// A100, newer ones as these.
 inline constexpr std::array<double, 4> ll_pass{0.85, 0.45, 0.45, 0.45};
 
-/// For each channel that a call starts, and the same before NCCL 2.9 under LL and LL128, seen as 2.7.3 and 2.8.4 on A100
-/// and V100: 1.0 to 1.3 for every further channel while a call has up to 24, which 2.27 does not show on the same GPUs,
-/// nor do chains of Simple of either (A100, four and eight ranks, 1 to 64 MiB: 0.4 to 0.6 times 24 too much with it).
+/// For each channel that a call starts, and the same before NCCL 2.9 under LL and LL128, seen as 2.7.3 and 2.8.4 on
+/// A100 and V100: 1.0 to 1.3 for every further channel while a call has up to 24, which 2.27 does not show on the same
+/// GPUs, nor do chains of Simple of either (A100, four and eight ranks, 1 to 64 MiB: 0.4 to 0.6 times 24 too much with
+/// it).
 inline constexpr double channel_start = 0.06;
 inline constexpr double old_channel_start = 1.2;
 inline constexpr int first_quick_version = 20900;
