@@ -55,6 +55,14 @@ TEST_CASE("usage errors exit with 2, print nothing on standard output and offer 
       {"collective all_reduce --group 0,1 --groups-of 2 " + ring8, "exclude each other"},
       {"collective all_reduce --concurrent " + ring8, "--concurrent needs several groups"},
       {"collective all_reduce --size", "--size needs a value"},
+      {"report llama3-8b-8xh100 --output= --what-if=full-recompute", "--output needs a value"},
+      {"report llama3-8b-8xh100 --output=", "--output needs a value"},
+      {"step llama3-8b-8xh100 --trace= --operations", "--trace needs a value"},
+      {"step llama3-8b-8xh100 --operations=", "--operations takes no value"},
+      {"step llama3-8b-8xh100 --trace --operations", "a file of that name is './--operations'"},
+      {"step llama3-8b-8xh100 --topology --operations", "--topology needs a value, and '--operations' stands"},
+      {"topology show ring --set=", "--set needs a value"},
+      {"step llama3-8b-8xh100 --traec= x", "did you mean '--trace'?"},
       {"collective all_reduce --ranks 2 --ranks 3 --topology ring", "--ranks is given more than once"},
       {"collective all_reduce --root 3 " + ring8, "--root has no meaning: all_reduce has none"},
       {"collective all_reduce --method estimate --sharing fifo " + ring8, "--sharing fifo has no effect"},
@@ -101,6 +109,10 @@ TEST_CASE("usage errors exit with 2, print nothing on standard output and offer 
     INFO(called.err);
     CHECK(called.err.find(said) != std::string::npos);
   }
+}
+
+TEST_CASE("an option that may stand alone does so before another") {
+  CHECK(call("validate --inference --format nonsense").err.find("--inference") == std::string::npos);
 }
 
 TEST_CASE("an algorithm that does not do what many of a step's collectives need is one slip per kind") {
