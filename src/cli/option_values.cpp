@@ -54,10 +54,13 @@ Diagnostics missing_values(const CLI::App& root, std::span<const char* const> wo
     const std::string_view value = words[i + 1];
     // One that may stand alone takes no option for its value.
     const bool takes_any = option->get_items_expected_min() > 0;
-    if (takes_any && names_files(*option) && is_long_option(value))
+    if (value.empty())
+      out.push_back({command_line, name + " is empty",
+                     fmt::format("expected {}: {}", option->get_type_name(), option->get_description())});
+    else if (takes_any && names_files(*option) && is_long_option(value))
       out.push_back({command_line, fmt::format("{} needs a value, and '{}' stands in its place", name, value),
                      fmt::format("expected {}; a file of that name is './{}'", option->get_type_name(), value)});
-    if (takes_any) ++i;
+    if (takes_any || value.empty()) ++i;
   }
   return out;
 }

@@ -281,10 +281,6 @@ std::vector<std::string> keep_to_settings(const Scenario& scenario, const SpaceA
 }
 
 std::optional<WhyQuestion> parse_why(const std::string& text, Diagnostics& errors) {
-  if (text.empty()) {
-    errors.push_back({command_line, "--why: which layout?", "expected its number, or tp=16,pp=4,micro_batch=1"});
-    return std::nullopt;
-  }
   if (text.find('=') == std::string::npos) {
     const auto rank = parse_count("--why", text, 1, errors);
     return rank ? std::optional<WhyQuestion>(*rank) : std::nullopt;

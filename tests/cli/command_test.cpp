@@ -111,6 +111,38 @@ TEST_CASE("usage errors exit with 2, print nothing on standard output and offer 
   }
 }
 
+TEST_CASE("the empty word is no value of any option, and is not taken for none") {
+  const std::string scenario = "step llama3-8b-8xh100 ", plan = "plan llama3-8b-8xh100 ",
+                    collective = "collective all_reduce " + ring8;
+  std::vector<std::pair<std::string, std::string>> empty;
+  for (const char* option : {"--what-if", "--overlay", "--topology", "--library", "--trace", "--write-schedule",
+                             "--measured", "--set", "--env", "--fault", "--sweep", "--output", "--format"})
+    empty.emplace_back(scenario, option);
+  for (const char* option : {"--tp", "--pp", "--zero", "--recompute", "--micro-batch", "--sequence-parallel", "--vpp",
+                             "--what-if", "--why", "--top", "--max-ttft"})
+    empty.emplace_back(plan, option);
+  for (const char* option : {"--graph", "--tuner", "--overlay", "--link-bandwidth", "--library", "--method", "--size",
+                             "--algorithm", "--group"})
+    empty.emplace_back(collective, option);
+  for (const char* option : {"--overlay", "--topology", "--part", "--budget", "--training"})
+    empty.emplace_back("validate ", option);
+  empty.emplace_back("explain step llama3-8b-8xh100 ", "--what-if");
+  empty.emplace_back("groups --tp 2 ", "--topology");
+  empty.emplace_back("topology show ring ", "--env");
+  for (const auto& [command, option] : empty) {
+    INFO(command << option);
+    const Called called = call(command + option + " ''");
+    CHECK(called.exit == 2);
+    CHECK(called.out.empty());
+    INFO(called.err);
+    CHECK(called.err.find("command line: error: " + option + " is empty\n") == 0);
+    CHECK(called.err.find("hint: expected ") != std::string::npos);
+  }
+  CHECK(call(plan + "--tp '' --pp ''").err.find("--pp is empty") != std::string::npos);
+  // What is empty inside a value is told by its reader.
+  CHECK(call("topology show dgx-h100 --nccl --env NCCL_IB_HCA=").err.find("is empty") == std::string::npos);
+}
+
 TEST_CASE("an option that may stand alone does so before another") {
   CHECK(call("validate --inference --format nonsense").err.find("--inference") == std::string::npos);
 }
