@@ -175,6 +175,8 @@ TEST_CASE("a plan without a layout that fits is a table without rows, and says w
   CHECK_THAT(plan_of(llama).out,
              Contains("one would fit with optimizer states in the host's memory (" + offloaded.substr(1) + ") (TP "));
   CHECK_FALSE(csv_of(llama + offloaded).empty());
+  CHECK_THAT(plan_of("llama3-8b-8xh100 --gpus 2 --set batch.global_batch=1 --set model.layers=2 --tp 1 --pp 1").out,
+             Contains("or on 1 GPU (TP 1 x PP 1 x DP 1"));
   // Of several variants one that fits is a plan.
   CHECK_THAT(
       plan_of(
