@@ -234,6 +234,14 @@ TEST_CASE("a teaching machine is as large as --ranks, or as the largest rank of 
   CHECK(rows("collective all_gather --topology ring --group 0,6 --size 8").at(0).at("ranks") == 2);
 }
 
+TEST_CASE("--ranks of groups is what the layout has, and the help says so") {
+  CHECK(call("groups --help").out.find("as many as the layout has") != std::string::npos);
+  CHECK(call("groups --help").out.find("sizes a teaching machine") == std::string::npos);
+  CHECK(call("groups --tp 4 --dp 2 --topology dgx-h100 --ranks 8").exit == 0);
+  CHECK(call("groups --tp 4 --dp 2 --topology dgx-h100 --ranks 4").err.find("--ranks: 4, and the layout has 8") !=
+        std::string::npos);
+}
+
 TEST_CASE("the groups of GPU 0 in TP 8 x PP 8 x DP 8") {
   const Json found = rows("groups --tp 8 --pp 8 --dp 8 --rank 0");
   REQUIRE(found.size() == 1);
