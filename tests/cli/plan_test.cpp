@@ -177,6 +177,9 @@ TEST_CASE("a plan without a layout that fits is a table without rows, and says w
   CHECK_FALSE(csv_of(llama + offloaded).empty());
   CHECK_THAT(plan_of("llama3-8b-8xh100 --gpus 2 --set batch.global_batch=1 --set model.layers=2 --tp 1 --pp 1").out,
              Contains("or on 1 GPU (TP 1 x PP 1 x DP 1"));
+  // Nodes of 72 GPUs have a factor that no degree takes.
+  CHECK_THAT(plan_of("llama3-70b-64xh100 --topology gb200-nvl72 --nodes 8 --simulate 0").out,
+             Contains("warning: no layout fits; one would fit on 512 GPUs (TP "));
   // Of several variants one that fits is a plan.
   CHECK_THAT(
       plan_of(

@@ -123,7 +123,9 @@ enum class NearMissKind {
   /// Twice as many, or 4, 8 ... 64 times: the fewest of these. Where no degrees divide, the nearest: on a node any
   /// number, beyond it whole nodes, 256 of either at most.
   more_gpus,
-  fewer_gpus,    ///< the nearest of these where no degrees divide, else of the next eight above half as many
+  /// The nearest of these where no degrees divide, and where no whole nodes do of rounder numbers (multiples of powers
+  /// of two); else of the next eight above half as many.
+  fewer_gpus,
   smaller_batch  ///< of servers: the largest below those that were looked at
 };
 std::string_view to_string(NearMissKind);
