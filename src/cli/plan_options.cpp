@@ -89,6 +89,11 @@ void add_space_options(CLI::App& app, SpaceArgs& args) {
   option("--vpp", args.vpp,
          "model chunks of a stage, such as 1,2,4; above 1 interleaved (default: 1; with schedule interleaved all that "
          "divide)");
+  app.add_option("--search", args.search,
+                 "where none are named: usual, or all CP (powers of two), EP, ZeRO stages and chunks of a stage that "
+                 "divide (default: usual)")
+      ->type_name("WORD")
+      ->group("Search");
   option("--batch", args.batch, "of a server: sequences that a replica serves together (default: the scenario's)");
 }
 
@@ -197,6 +202,7 @@ Diagnostics misplaced(const SpaceArgs& space, const GoalArgs& goals, const std::
                                        {"--zero", !space.zero.empty()},
                                        {"--cp", !space.cp.empty()},
                                        {"--vpp", !space.vpp.empty()},
+                                       {"--search", !space.search.empty()},
                                        {"--why recompute", q.recompute.has_value()},
                                        {"--why zero", q.zero.has_value()},
                                        {"--why cp", q.cp.has_value()},
@@ -232,6 +238,9 @@ void override_space(const SpaceArgs& args, SearchSpace& space, Diagnostics& erro
   override_list("--zero", args.zero, read_zero, space.zero, errors);
   override_list("--vpp", args.vpp, read_count, space.vpp, errors);
   override_list("--batch", args.batch, read_batch, space.batch, errors);
+  if (args.search.empty()) return;
+  if (const auto all = parse_word("--search", args.search, {"usual", "all"}, errors))
+    space.values = *all == 1 ? SearchValues::all : SearchValues::usual;
 }
 
 std::vector<std::string> keep_to_settings(const Scenario& scenario, const SpaceArgs& args, SearchSpace& space) {

@@ -146,6 +146,7 @@ std::vector<NearMiss> near_misses(const PlanInputs& in, const Fabric& fabric, bo
   PlanInputs all = in;
   all.space = {};
   all.space.batch = in.space.batch;
+  all.space.values = in.space.values;
   fits(NearMissKind::all_values, all);
   for (const int zero : {2, 3}) {
     PlanInputs sharded = in;
