@@ -151,6 +151,7 @@ Command add_groups(CLI::App& parent) {
   option("--order", args->order, "ORDER", "tp-pp-dp, tp-cp-ep-dp-pp or dp-pp-tp, fastest first (default: tp-pp-dp)");
   option("--rank", args->rank, "R", "only the groups of this rank");
   add_machine_options(app, args->machine);
+  app.get_option("--ranks")->description("as many as the layout has, which needs no saying: TP x PP x CP x DP");
   add_output_options(app, args->output);
   app.footer(
       "Examples:\n"

@@ -36,6 +36,11 @@ std::string closed_up(std::string text) {
 
 }  // namespace
 
+std::string command_of(const CLI::App& app) {
+  const CLI::App* parent = app.get_parent();
+  return parent == nullptr ? app.get_name() : command_of(*parent) + " " + app.get_name();
+}
+
 std::string HelpFormatter::make_help(const CLI::App* app, std::string name, CLI::AppFormatMode mode) const {
   return closed_up(make_description(app) + "\n" + make_usage(app, std::move(name)) + make_positionals(app) +
                    make_groups(app, mode) + make_subcommands(app, mode) + "\n" + make_footer(app));

@@ -7,6 +7,9 @@
 
 namespace collcast::cli {
 
+/// With the commands that it is under: "collcast topology show".
+std::string command_of(const CLI::App&);
+
 class HelpFormatter : public CLI::Formatter {
  public:
   std::string make_help(const CLI::App*, std::string name, CLI::AppFormatMode) const override;

@@ -211,10 +211,6 @@ void add_output_options(CLI::App& app, OutputOptions& options) {
       ->group("Output");
   app.add_option("--output", options.file, "write the result to FILE, complete or not at all ('-': standard output)")
       ->type_name("FILE")
-      ->check([](const std::string& file) {
-        return file.empty() ? std::string("the file has no name: expected FILE, or - for standard output")
-                            : std::string();
-      })
       ->group("Output");
 }
 

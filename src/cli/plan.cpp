@@ -218,6 +218,13 @@ std::vector<std::string> lacks(const Question& q, const PlanResult& result) {
   return out;
 }
 
+/// What the search has not looked at and a wider one would.
+std::vector<std::string> narrower(const PlanInputs& inputs) {
+  const std::vector<std::string> missing = left_out(inputs);
+  if (missing.empty()) return {};
+  return {fmt::format("not searched: {}; --search all has them, too", fmt::join(missing, ", "))};
+}
+
 PlanVariant variant_of(const std::string& name, const Question& q, const PlanResult& result) {
   PlanVariant v{name, summary(q.fabric), q.inputs.gpus, result.evaluated, result.feasible, result.partial,
                 {},   q.inputs.base};
@@ -307,6 +314,9 @@ Diagnostics add_variants(const PlanArgs& args, const Numbers& numbers, const Ses
                       "those of the data sheet",
                       name, q->scenario.topology.name));
     for (const std::string& note : q->notes) report.notes.push_back(fmt::format("what_if '{}': {}", name, note));
+    for (const std::string& note : narrower(q->inputs))
+      if (std::ranges::find(report.notes, note) == report.notes.end())
+        report.notes.push_back(fmt::format("what_if '{}': {}", name, note));
     for (const std::string& warning : warn(session, of_variant(name, new_warnings(q->scenario, base.scenario))))
       report.said.push_back(warning);
     const Result<PlanResult> result = search(*q, numbers.options, session);
@@ -362,6 +372,7 @@ Exit run_plan(const PlanArgs& args, const Session& session) {
                     q->notes,
                     std::move(said)};
   report.machine.library = to_string(q->scenario.collectives.library);
+  for (std::string& note : narrower(q->inputs)) report.notes.push_back(std::move(note));
   for (std::string& lack : lacks(*q, report.result)) report.notes.push_back(std::move(lack));
   if (all)
     if (Diagnostics wrong = add_variants(args, numbers, session, *q, report); !wrong.empty())
@@ -414,6 +425,7 @@ Command add_plan(CLI::App& parent) {
       "Examples:\n"
       "  collcast plan llama3-70b-64xh100\n"
       "  collcast plan llama3-70b-64xh100 --tp 4,8 --recompute none --why tp=8,pp=4\n"
+      "  collcast plan llama3-70b-64xh100 --search all\n"
       "  collcast plan llama3-70b-64xh100 --what-if all\n"
       "  collcast plan llama3-70b-64xh100 --tp 4,8 --recompute none --method simulate\n"
       "  collcast plan llama3-70b-straggler-64xh100 --fault 'gpu: 12, compute: 80%'\n"

@@ -95,6 +95,11 @@ void add_space_options(CLI::App& app, SpaceArgs& args) {
   option("--vpp", args.vpp,
          "model chunks of a stage, such as 1,2,4; above 1 interleaved (default: 1; with schedule interleaved all that "
          "divide)");
+  app.add_option("--search", args.search,
+                 "where none are named: usual, or all CP (powers of two), EP, ZeRO stages and chunks of a stage that "
+                 "divide (default: usual)")
+      ->type_name("WORD")
+      ->group("Search");
   option("--batch", args.batch, "of a server: sequences that a replica serves together (default: the scenario's)");
 }
 
@@ -203,6 +208,7 @@ Diagnostics misplaced(const SpaceArgs& space, const GoalArgs& goals, const std::
                                        {"--zero", !space.zero.empty()},
                                        {"--cp", !space.cp.empty()},
                                        {"--vpp", !space.vpp.empty()},
+                                       {"--search", !space.search.empty()},
                                        {"--why recompute", q.recompute.has_value()},
                                        {"--why zero", q.zero.has_value()},
                                        {"--why cp", q.cp.has_value()},
@@ -238,6 +244,9 @@ void override_space(const SpaceArgs& args, SearchSpace& space, Diagnostics& erro
   override_list("--zero", args.zero, read_zero, space.zero, errors);
   override_list("--vpp", args.vpp, read_chunks, space.vpp, errors);
   override_list("--batch", args.batch, read_batch, space.batch, errors);
+  if (args.search.empty()) return;
+  if (const auto all = parse_word("--search", args.search, {"usual", "all"}, errors))
+    space.values = *all == 1 ? SearchValues::all : SearchValues::usual;
 }
 
 std::vector<std::string> keep_to_settings(const Scenario& scenario, const SpaceArgs& args, SearchSpace& space) {
@@ -287,10 +296,6 @@ std::vector<std::string> keep_to_settings(const Scenario& scenario, const SpaceA
 }
 
 std::optional<WhyQuestion> parse_why(const std::string& text, Diagnostics& errors) {
-  if (text.empty()) {
-    errors.push_back({command_line, "--why: which layout?", "expected its number, or tp=16,pp=4,micro_batch=1"});
-    return std::nullopt;
-  }
   if (text.find('=') == std::string::npos) {
     const auto rank = parse_count("--why", text, 1, errors);
     return rank ? std::optional<WhyQuestion>(*rank) : std::nullopt;

@@ -18,7 +18,8 @@ namespace collcast::cli {
 
 struct SpaceArgs {
   std::string tp, pp, dp, micro_batch, sequence_parallel, recompute, zero, vpp, cp, ep,
-      batch;  ///< lists; empty: the scenario's
+      batch;           ///< lists; empty: the scenario's
+  std::string search;  ///< a word; empty: the scenario's
 };
 void add_space_options(CLI::App&, SpaceArgs&);
 

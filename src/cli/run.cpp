@@ -11,6 +11,7 @@
 
 #include "cli/commands.hpp"
 #include "cli/help.hpp"
+#include "cli/option_values.hpp"
 #include "cli/output.hpp"
 #include "collcast/base/units.hpp"
 
@@ -22,11 +23,6 @@ namespace {
 const CLI::App& reached(const CLI::App& app) {
   const auto parsed = app.get_subcommands();
   return parsed.empty() ? app : reached(*parsed.back());
-}
-
-std::string command_of(const CLI::App& app) {
-  const CLI::App* parent = app.get_parent();
-  return parent == nullptr ? app.get_name() : command_of(*parent) + " " + app.get_name();
 }
 
 std::vector<std::string> subcommands(const CLI::App& app) {
@@ -167,6 +163,10 @@ Exit run(int argc, const char* const* argv, const Session& session) {
   group_commands(app);
   if (argc > 1 && argv[1] == std::string_view("help"))
     return help(app, std::span(argv + 2, static_cast<std::size_t>(argc - 2)), session);
+  if (argc > 1)
+    if (Diagnostics missing = missing_values(app, std::span(argv + 1, static_cast<std::size_t>(argc - 1)));
+        !missing.empty())
+      return refuse(session, std::move(missing));
   try {
     app.parse(argc, argv);
   } catch (const CLI::CallForVersion& version) {

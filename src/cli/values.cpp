@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <charconv>
 #include <limits>
+#include <utility>
 
 #include "cli/session.hpp"
 #include "collcast/base/units.hpp"
@@ -38,6 +39,16 @@ bool fail(Diagnostics& errors, std::string message, std::string hint) {
   return false;
 }
 
+/// What nccl-tests calls KiB, MiB and GiB, as they are called here; nothing of other sizes.
+std::string as_of_nccl_tests(std::string_view size) {
+  const std::size_t digits = std::min(size.find_first_not_of("0123456789."), size.size());
+  if (digits == 0 || digits + 1 != size.size()) return "";
+  for (const auto& [letters, unit] : {std::pair{"kK", "KiB"}, std::pair{"mM", "MiB"}, std::pair{"gG", "GiB"}})
+    if (std::string_view(letters).find(size.back()) != std::string_view::npos)
+      return fmt::format("; nccl-tests' {} is {}{} here", size, size.substr(0, digits), unit);
+  return "";
+}
+
 const char* const sweep_hint =
     "expected a size (8, 256KiB, 1GiB) or a sweep from:to:xFACTOR or from:to:+STEP, such as 8:16GiB:x2";
 
@@ -45,8 +56,11 @@ bool append_sweep(std::string_view text, const std::vector<std::string_view>& pa
                   Diagnostics& errors) {
   const auto from = parse_bytes(parts[0], true), to = parse_bytes(parts[1], true);
   const std::string_view step = parts[2];
-  if (!from.ok || !to.ok || step.size() < 2 || (step[0] != 'x' && step[0] != '+'))
-    return fail(errors, fmt::format("--size: '{}' is not a sweep of sizes", text), sweep_hint);
+  if (!from.ok || !to.ok || step.size() < 2 || (step[0] != 'x' && step[0] != '+')) {
+    const std::string first = as_of_nccl_tests(parts[0]);
+    return fail(errors, fmt::format("--size: '{}' is not a sweep of sizes", text),
+                sweep_hint + (first.empty() ? as_of_nccl_tests(parts[1]) : first));
+  }
   if (from.value > to.value)
     return fail(errors, fmt::format("--size: the sweep '{}' starts above its end", text), sweep_hint);
   // One of the two stays neutral: the next size is size * factor + plus.
@@ -56,7 +70,8 @@ bool append_sweep(std::string_view text, const std::vector<std::string_view>& pa
   const bool grows = plus > 0 || (factor > 1 && from.value.value() > 0);
   if (!grows)
     return fail(errors, fmt::format("--size: the sweep '{}' never gets on", text),
-                "expected a factor of 2 or more and a start above 0 (8:16GiB:x2), or a step above 0 (8:64:+8)");
+                "expected a factor of 2 or more and a start above 0 (8:16GiB:x2), or a step above 0 (8:64:+8)" +
+                    as_of_nccl_tests(step.substr(1)));
   for (std::int64_t size = from.value.value(); size <= to.value.value(); size = size * factor + plus) {
     if (sizes.size() == most_sizes)
       return fail(errors, fmt::format("--size: '{}' has more than {} sizes", text, most_sizes),
@@ -103,7 +118,7 @@ std::vector<Bytes> parse_sizes(std::string_view text, Diagnostics& errors) {
       // After the ';' of what is expected: what is wrong with this one.
       const std::size_t why = size.expected.find(';');
       fail(errors, fmt::format("--size: '{}' is not a size", item),
-           sweep_hint + (why == std::string::npos ? std::string() : size.expected.substr(why)));
+           sweep_hint + (why == std::string::npos ? as_of_nccl_tests(item) : size.expected.substr(why)));
       return {};
     }
     sizes.push_back(size.value);

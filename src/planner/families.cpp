@@ -6,6 +6,8 @@
 #include <iterator>
 #include <numeric>
 #include <optional>
+#include <set>
+#include <string>
 #include <utility>
 
 #include "collcast/base/product.hpp"
@@ -56,47 +58,88 @@ int left_beside(int gpus, std::initializer_list<std::int64_t> degrees) {
 
 namespace {
 
-/// Chunks of a stage that a search tries where none are asked for.
-std::vector<int> fitting_chunks(const StepInputs& base, int pp) {
-  if (base.layout.schedule != PipelineSchedule::interleaved) return {1};
+/// Chunks of a stage that a search tries where none are asked for. Uneven stages hold any number: eight at most.
+std::vector<int> fitting_chunks(const PlanInputs& in, int pp) {
+  const StepInputs& base = in.base;
+  const bool all_values = in.space.values == SearchValues::all;
+  const PipelineSchedule schedule = base.layout.schedule;
+  if (schedule != PipelineSchedule::interleaved && !(all_values && schedule == PipelineSchedule::one_f_one_b))
+    return {1};
   std::vector<int> all;
   if (base.layout.uneven_stages)
     for (int chunks = 1; chunks <= std::max(1, base.model.layers / pp); ++chunks) all.push_back(chunks);
   else
     all = base.model.layers % pp == 0 ? divisors(base.model.layers / pp) : std::vector<int>{1};
-  std::erase_if(all, [](int chunks) { return chunks > most_stage_chunks; });
+  if (!all_values || base.layout.uneven_stages)
+    std::erase_if(all, [](int chunks) { return chunks > most_stage_chunks; });
   return all;
 }
 
-/// What is tried where nothing is asked for: gradients and weights are split only where the scenario does so, and an
-/// optimizer where there is one.
-std::vector<int> usual_sharding(const TrainingOptions& options) {
-  if (options.zero >= 2) return {0, 1, 2, 3};
-  return options.optimizer ? std::vector<int>{0, 1} : std::vector<int>{0};
+/// Whether `changed` is wrong of nothing that `plain` is not wrong of, for two ranks each.
+bool goes_as(const PlanInputs& in, const LayoutChoice& plain, const LayoutChoice& changed) {
+  const auto blamed = [&](const LayoutChoice& choice) {
+    StepInputs step = in.base;
+    put(choice, step);
+    std::vector<std::string> out;
+    for (StepMisfit& misfit : step_misfits(step, 2, {})) out.push_back(std::move(misfit.blamed));
+    return out;
+  };
+  const std::vector<std::string> before = blamed(plain);
+  return std::ranges::all_of(blamed(changed),
+                             [&](const std::string& path) { return std::ranges::find(before, path) != before.end(); });
 }
 
-/// Of context parallelism the same.
-std::vector<int> usual_cp(const PlanInputs& in, int tp, int pp) {
-  if (in.base.layout.cp == 1) return {1};
-  return divisors(std::max(1, in.gpus / tp / pp));
+/// What a search tries by itself of a base, whatever its degrees.
+struct OwnValues {
+  std::vector<int> zero;
+  bool cp = false;  ///< powers of two
+
+  /// Gradients and weights are split only where the scenario does so or all values are asked for, and an optimizer
+  /// where there is one. CP has a place in one order of ranks, and not beside every model.
+  explicit OwnValues(const PlanInputs& in) : zero(in.base.options.optimizer ? 2 : 1) {
+    std::iota(zero.begin(), zero.end(), 0);
+    if (in.base.options.zero >= 2) zero = {0, 1, 2, 3};
+    if (in.space.values != SearchValues::all) return;
+    const LayoutChoice plain{1, 1, 2};
+    if (in.base.options.zero < 2)
+      for (const int stage : {2, 3}) {
+        LayoutChoice sharded = plain;
+        sharded.zero = stage;
+        if (goes_as(in, plain, sharded)) zero.push_back(stage);
+      }
+    LayoutChoice split{1, 1, 1};
+    split.cp = 2;
+    cp = goes_as(in, plain, split);
+  }
+};
+
+/// Of context parallelism those that the ranks allow: of a base that has some all divisors.
+std::vector<int> own_cp(const PlanInputs& in, const OwnValues& own, int tp, int pp) {
+  const int ranks = std::max(1, in.gpus / tp / pp);
+  if (in.base.layout.cp > 1) return divisors(ranks);
+  std::vector<int> out{1};
+  if (own.cp && in.gpus % (std::int64_t{tp} * pp) == 0)
+    for (int cp = 2; ranks % cp == 0 && in.base.batch.sequence / cp >= least_tokens_of_cp; cp *= 2) out.push_back(cp);
+  return out;
 }
 
 /// Of expert parallelism what the ranks of a stage and the experts allow.
-std::vector<int> usual_ep(const PlanInputs& in, int stage) {
-  if (in.base.layout.ep == 1) return {1};
+std::vector<int> own_ep(const PlanInputs& in, int stage) {
+  if (in.base.layout.ep == 1 && in.space.values != SearchValues::all) return {1};
   return divisors(std::gcd(std::max(1, in.base.model.experts.count), std::max(1, stage)));
 }
 
 /// With an objection to the degrees their other values do not matter, and micro-batches count once.
-Family family(const PlanInputs& in, int tp, int pp, int cp, int ep, int dp, std::optional<ObjectionKind> objection) {
+Family family(const PlanInputs& in, const OwnValues& own, int tp, int pp, int cp, int ep, int dp,
+              std::optional<ObjectionKind> objection) {
   const SearchSpace& space = in.space;
   const int samples = !objection ? in.base.batch.global_batch / dp : 0;
   Family f{tp, pp, dp, objection, {}, {}, {}, {}, {}, cp, ep};
   f.micro_batch = all_or(space.micro_batch, samples > 0 ? divisors(samples) : std::vector<int>{1});
   f.sequence_parallel = if_it_matters(tp > 1, all_or(space.sequence_parallel, {false, true}));
   f.recompute = all_or(space.recompute, {Recompute::none, Recompute::selective, Recompute::full});
-  f.zero = if_it_matters(f.has_replicas(in.base), all_or(space.zero, usual_sharding(in.base.options)));
-  f.vpp = if_it_matters(pp > 1 && !objection, all_or(space.vpp, fitting_chunks(in.base, pp)));
+  f.zero = if_it_matters(f.has_replicas(in.base), all_or(space.zero, own.zero));
+  f.vpp = if_it_matters(pp > 1 && !objection, all_or(space.vpp, fitting_chunks(in, pp)));
   return f;
 }
 
@@ -104,21 +147,22 @@ Family family(const PlanInputs& in, int tp, int pp, int cp, int ep, int dp, std:
 
 std::vector<Family> families(const PlanInputs& in) {
   const SearchSpace& space = in.space;
+  const OwnValues own(in);
   std::vector<Family> all;
   std::vector<Family> beside;  // of degrees that are not the GPUs
   for (const int tp : all_or(space.tp, divisors(in.gpus)))
     for (const int pp : all_or(space.pp, divisors(std::max(1, in.gpus / tp))))
-      for (const int cp : all_or(space.cp, usual_cp(in, tp, pp))) {
+      for (const int cp : all_or(space.cp, own_cp(in, own, tp, pp))) {
         const int dp = replicas_of(in.gpus, {tp, pp, cp});
         for (const int asked : all_or(space.dp, {}))
-          if (asked != dp) beside.push_back(family(in, tp, pp, cp, 1, asked, ObjectionKind::degrees_are_not_gpus));
+          if (asked != dp) beside.push_back(family(in, own, tp, pp, cp, 1, asked, ObjectionKind::degrees_are_not_gpus));
         if (!space.dp.empty() && std::ranges::find(space.dp, dp) == space.dp.end()) continue;
         std::optional<ObjectionKind> objection;
         if (dp == 0)
           objection = cp > 1 ? ObjectionKind::degrees_with_cp_do_not_divide : ObjectionKind::degrees_do_not_divide;
         std::vector<int> spreads{1};
-        if (dp > 0) spreads = all_or(space.ep, usual_ep(in, tp * cp * dp / expert_tp_of(in.base, tp, cp, dp)));
-        for (const int ep : spreads) all.push_back(family(in, tp, pp, cp, ep, dp, objection));
+        if (dp > 0) spreads = all_or(space.ep, own_ep(in, tp * cp * dp / expert_tp_of(in.base, tp, cp, dp)));
+        for (const int ep : spreads) all.push_back(family(in, own, tp, pp, cp, ep, dp, objection));
       }
   // Where all three were named each product that is wrong was asked for; else only if no other is left.
   const bool all_named = !space.tp.empty() && !space.pp.empty();
@@ -207,3 +251,43 @@ std::vector<std::string> objections(const PlanInputs& in, const LayoutChoice& ch
 }
 
 }  // namespace collcast::planner
+
+namespace collcast {
+
+namespace {
+
+/// That a search has of layouts whose degrees divide.
+struct Searched {
+  std::set<int> cp, ep, zero, vpp;
+
+  explicit Searched(const PlanInputs& in) {
+    for (const planner::Family& f : planner::families(in)) {
+      if (f.objection) continue;
+      cp.insert(f.cp);
+      ep.insert(f.ep);
+      zero.insert(f.zero.begin(), f.zero.end());
+      vpp.insert(f.vpp.begin(), f.vpp.end());
+    }
+  }
+};
+
+}  // namespace
+
+std::vector<std::string> left_out(const PlanInputs& in) {
+  std::vector<std::string> out;
+  if (in.base.serving || in.space.values == SearchValues::all) return out;
+  PlanInputs wider = in;
+  wider.space.values = SearchValues::all;
+  const Searched has(in), could(wider);
+  if (could.cp.size() > has.cp.size()) out.push_back("CP above 1");
+  if (could.ep.size() > has.ep.size()) out.push_back("EP above 1");
+  std::vector<int> stages;
+  std::ranges::set_difference(could.zero, has.zero, std::back_inserter(stages));
+  if (!stages.empty()) out.push_back(fmt::format("ZeRO-{}", fmt::join(stages, " and ")));
+  if (could.vpp.size() > has.vpp.size())
+    out.push_back(has.vpp.size() > 1 ? fmt::format("more than {} chunks of a stage", *has.vpp.rbegin())
+                                     : "stages of several chunks");
+  return out;
+}
+
+}  // namespace collcast

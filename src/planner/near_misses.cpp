@@ -118,6 +118,16 @@ int largest_batch(PlanInputs in, int gpus_per_node, Desk& desk) {
   return desk.stopped() ? 0 : most;
 }
 
+/// Numbers below `gpus`, the nearest first, each a multiple of a larger power of two than the one before, then the
+/// powers of two below the last.
+std::vector<int> rounder_below(int gpus) {
+  std::vector<int> out;
+  for (int power = 1; power < gpus; power *= 2)
+    if (const int round = (gpus - 1) / power * power; out.empty() || round < out.back()) out.push_back(round);
+  while (!out.empty() && out.back() > 1) out.push_back(out.back() / 2);
+  return out;
+}
+
 }  // namespace
 
 std::vector<NearMiss> near_misses(const PlanInputs& in, const Fabric& fabric, bool any_divides, Desk& desk) {
@@ -136,6 +146,7 @@ std::vector<NearMiss> near_misses(const PlanInputs& in, const Fabric& fabric, bo
   PlanInputs all = in;
   all.space = {};
   all.space.batch = in.space.batch;
+  all.space.values = in.space.values;
   fits(NearMissKind::all_values, all);
   for (const int zero : {2, 3}) {
     PlanInputs sharded = in;
@@ -155,14 +166,21 @@ std::vector<NearMiss> near_misses(const PlanInputs& in, const Fabric& fabric, bo
     }
   }
   // Of one node any number, of several whole ones.
-  const int each = in.gpus < gpus_per_node ? 1 : gpus_per_node;
+  const int each = in.gpus < gpus_per_node ? 1 : gpus_per_node, each_below = in.gpus <= gpus_per_node ? 1 : each;
   PlanInputs more = in, fewer = in;
-  fewer.gpus = (in.gpus - 1) / each * each;
+  fewer.gpus = (in.gpus - 1) / each_below * each_below;
   if (!any_divides) {
     constexpr int most_tried = 256;
     // Fewer yet would have more to hold each.
-    for (int i = 0; i < most_tried && fewer.gpus > 0 && !desk.stopped(); ++i, fewer.gpus -= each)
-      if (fits(NearMissKind::fewer_gpus, fewer) || divides) break;
+    const auto is_last = [&] { return fits(NearMissKind::fewer_gpus, fewer) || divides || desk.stopped(); };
+    bool found = false;
+    for (int i = 0; i < most_tried && fewer.gpus > 0 && !found; ++i, fewer.gpus -= each_below) found = is_last();
+    // Nodes of 72 GPUs have a factor that no degree takes: parts of them.
+    if (!found && each_below > 1)
+      for (const int gpus : rounder_below(in.gpus)) {
+        fewer.gpus = gpus;
+        if (is_last()) break;
+      }
     for (int i = 1; i <= most_tried && !desk.stopped(); ++i) {
       more.gpus = in.gpus / each * each + i * each;
       if (fits(NearMissKind::more_gpus, more)) break;
@@ -171,7 +189,7 @@ std::vector<NearMiss> near_misses(const PlanInputs& in, const Fabric& fabric, bo
   }
   // Two GPUs may do where three, which split nothing, do not; half as many have twice as much to hold.
   constexpr int most_below = 8;
-  for (int i = 0; i < most_below && 2 * fewer.gpus > in.gpus && !desk.stopped(); ++i, fewer.gpus -= each)
+  for (int i = 0; i < most_below && 2 * fewer.gpus > in.gpus && !desk.stopped(); ++i, fewer.gpus -= each_below)
     if (fits(NearMissKind::fewer_gpus, fewer)) break;
   for (int times = 2; times <= 64 && std::int64_t{in.gpus} * times <= 1'000'000 && !desk.stopped(); times *= 2) {
     more.gpus = in.gpus * times;

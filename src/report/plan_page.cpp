@@ -260,7 +260,7 @@ std::string near_miss_text(const NearMiss& miss, const StepInputs& base) {
       break;
     case NearMissKind::fewer_gpus:
     case NearMissKind::more_gpus:
-      change = fmt::format("on {} GPUs", miss.gpus);
+      change = "on " + counted(miss.gpus, "GPU");
       if (miss.more_nodes) change += fmt::format(" with --gpus {} --nodes {}", miss.gpus, miss.nodes);
       break;
   }

@@ -164,9 +164,12 @@ Json inputs_json(const PlanReport& report) {
                    {"sequence_parallel", in.space.sequence_parallel},
                    {"recompute", recompute},
                    {"zero", in.space.zero},
-                   {"vpp", in.space.vpp}};
-  if (in.base.layout.cp > 1 || !in.space.cp.empty()) out["search"]["cp"] = in.space.cp;
-  if (in.base.layout.ep > 1 || !in.space.ep.empty()) out["search"]["ep"] = in.space.ep;
+                   {"vpp", in.space.vpp},
+                   {"values", to_string(in.space.values)}};
+  const bool all = in.space.values == SearchValues::all;
+  if (in.base.layout.cp > 1 || !in.space.cp.empty() || all) out["search"]["cp"] = in.space.cp;
+  if (in.base.layout.ep > 1 || !in.space.ep.empty() || (all && in.base.model.experts.count > 0))
+    out["search"]["ep"] = in.space.ep;
   if (!in.machine.faults.empty()) out["faults"] = faults_json(in.machine.faults);
   if (in.machine.placement.any()) out["placement"] = placement_json(in.machine.placement);
   return out;

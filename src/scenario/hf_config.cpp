@@ -414,18 +414,24 @@ Diagnostic unsupported(const Node& tree, const Node& stated, const std::string& 
           fmt::format("supported: {}; {}", fmt::join(supported_names(), ", "), fields)};
 }
 
-/// What the file says it is: `architectures`, else `model_type`.
-Result<Architecture> architecture_of(const Node& tree) {
+/// What the file says it is: the word of `architectures`, else of `model_type`; nullptr: neither.
+const Node* stated_architecture(const Node& tree) {
   const Node* stated = tree.find("architectures");
   if (stated != nullptr && stated->kind == Node::Kind::list && !stated->items.empty()) stated = &stated->items.front();
   if (stated == nullptr || stated->kind != Node::Kind::scalar) stated = tree.find("model_type");
-  if (stated == nullptr || stated->kind != Node::Kind::scalar)
+  return stated != nullptr && stated->kind == Node::Kind::scalar ? stated : nullptr;
+}
+
+/// `described` has the fields of what `tree` says it is.
+Result<Architecture> architecture_of(const Node& tree, const Node& described) {
+  const Node* stated = stated_architecture(tree);
+  if (stated == nullptr)
     return Diagnostic{tree.at.location(), "required key 'architectures' is missing",
                       fmt::format("expected a list with one of: {}", fmt::join(supported_names(), ", "))};
   for (const Architecture& a : supported()) {
     if (a.name == stated->text || a.model_type == stated->text) return a;
   }
-  return unsupported(tree, *stated, stated->text);
+  return unsupported(described, *stated, stated->text);
 }
 
 /// The part of a file that describes the model of text: the file itself, or what a model of images and text says of it.
@@ -435,12 +441,14 @@ struct TextModel {
 };
 Result<TextModel> text_model(Reader& reader, const Node& tree) {
   const Node* text = tree.find("text_config");
-  Result<Architecture> whole = architecture_of(tree);
-  if (text == nullptr || text->kind != Node::Kind::map) {
+  const bool has_text = text != nullptr && text->kind == Node::Kind::map;
+  Result<Architecture> whole = architecture_of(tree, has_text ? *text : tree);
+  if (!has_text) {
     if (!whole) return whole.errors();
     return TextModel{tree, std::move(whole).value()};
   }
-  Result<Architecture> inner = architecture_of(*text);
+  // A part that does not say what it is is of the kind that the whole is.
+  Result<Architecture> inner = stated_architecture(*text) != nullptr ? architecture_of(*text, *text) : whole;
   if (!inner && !whole) return inner.errors();
   reader.warn({text->at.location(), "the model of text alone is read",
                "encoders of images and what else the file describes is left out"});

@@ -356,7 +356,8 @@ SearchSpace read_search(Reader& reader, const Node& node, bool serves) {
   Object o(reader, node, "search");
   constexpr int most = 64;
   if (serves)
-    for (const char* key : {"recompute", "zero", "cp", "vpp"}) o.refuse(key, "the scenario is of 'inference'");
+    for (const char* key : {"recompute", "zero", "cp", "vpp", "values"})
+      o.refuse(key, "the scenario is of 'inference'");
   else
     o.refuse("batch", "the scenario is not of 'inference'");
   o.optional("batch", s.batch, AsList<AsCount, int>{{1, most_sequences}, most});
@@ -370,6 +371,7 @@ SearchSpace read_search(Reader& reader, const Node& node, bool serves) {
   o.optional("cp", s.cp, AsList<AsCount, int>{{}, most});
   o.optional("ep", s.ep, AsList<AsCount, int>{{}, most});
   o.optional("vpp", s.vpp, AsList<AsCount, int>{{1, most_layers}, most});
+  o.optional("values", s.values, as_word<SearchValues>({SearchValues::usual, SearchValues::all}));
   o.finish();
   return s;
 }

@@ -99,6 +99,18 @@ bool looks_like_range(std::string_view text) {
          text.find_first_not_of("0123456789:x+-*") == std::string_view::npos;
 }
 
+/// Of 100Gb/s:400Gb/s:x2 and 0.5:2:x2, which are no values either: how to ask for them; nothing of other texts.
+std::optional<std::string> hint_for_quantities(std::string_view text) {
+  const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
+  const std::size_t first_end = text.find(':'), last_end = text.rfind(':');
+  if (first_end == last_end || last_end + 2 >= text.size() || !is_digit(text[0]) || !is_digit(text[last_end + 2]) ||
+      (text[last_end + 1] != 'x' && text[last_end + 1] != '+') ||
+      text.find_first_of(",[{\"'") != std::string_view::npos)
+    return std::nullopt;
+  const std::string_view first = text.substr(0, first_end), last = text.substr(first_end + 1, last_end - first_end - 1);
+  return fmt::format("ranges are of whole numbers alone: list other values, such as {},{}", shown(first), shown(last));
+}
+
 }  // namespace
 
 std::size_t points_of(const std::vector<SweepAxis>& axes) {
@@ -139,6 +151,8 @@ Diagnostics check_sweep(const std::vector<SweepAxis>& axes) {
 
 Result<std::vector<SweepValue>> parse_sweep_values(std::string_view text, const Location& where) {
   if (looks_like_range(text)) return range(text, where);
+  if (std::optional<std::string> hint = hint_for_quantities(text))
+    return Diagnostic{where, fmt::format("'{}' is no range of values", shown(text)), std::move(*hint)};
   std::vector<SweepValue> out = listed(text, where);
   for (const SweepValue& value : out)
     if (value.yaml.empty())

@@ -482,6 +482,8 @@ LayoutFamily& LayoutFamily::operator=(LayoutFamily&&) noexcept = default;
 
 Result<LayoutEstimate> LayoutFamily::estimate(const LayoutChoice& choice) { return state_->estimate(choice); }
 
+std::string_view to_string(SearchValues values) { return values == SearchValues::all ? "all" : "usual"; }
+
 PipelineSchedule schedule_of(const LayoutChoice& choice, PipelineSchedule base) {
   if (base == PipelineSchedule::gpipe || is_own(base) || (splits_backward(base) && choice.vpp == 1)) return base;
   return choice.vpp > 1 ? PipelineSchedule::interleaved : PipelineSchedule::one_f_one_b;

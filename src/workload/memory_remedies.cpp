@@ -292,7 +292,7 @@ std::string what_would_fit(const StepInputs& in, const Fabric& fabric) {
   }
   const std::optional<Tried> several = by_several(in, fabric);
   if (several && several->use.fits()) return "it fits with all of " + several->text();
-  const std::string search = in.serving ? "" : "; collcast plan looks at all layouts";
+  const std::string search = in.serving ? "" : "; collcast plan --search all looks at other layouts";
   return several ? "not even " + several->text() + " would fit" + search
                  : "none of the changes tried makes it smaller" + search;
 }

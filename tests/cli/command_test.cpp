@@ -55,6 +55,14 @@ TEST_CASE("usage errors exit with 2, print nothing on standard output and offer 
       {"collective all_reduce --group 0,1 --groups-of 2 " + ring8, "exclude each other"},
       {"collective all_reduce --concurrent " + ring8, "--concurrent needs several groups"},
       {"collective all_reduce --size", "--size needs a value"},
+      {"report llama3-8b-8xh100 --output= --what-if=full-recompute", "--output needs a value"},
+      {"report llama3-8b-8xh100 --output=", "--output needs a value"},
+      {"step llama3-8b-8xh100 --trace= --operations", "--trace needs a value"},
+      {"step llama3-8b-8xh100 --operations=", "--operations takes no value"},
+      {"step llama3-8b-8xh100 --trace --operations", "a file of that name is './--operations'"},
+      {"step llama3-8b-8xh100 --topology --operations", "--topology needs a value, and '--operations' stands"},
+      {"topology show ring --set=", "--set needs a value"},
+      {"step llama3-8b-8xh100 --traec= x", "did you mean '--trace'?"},
       {"collective all_reduce --ranks 2 --ranks 3 --topology ring", "--ranks is given more than once"},
       {"collective all_reduce --root 3 " + ring8, "--root has no meaning: all_reduce has none"},
       {"collective all_reduce --method estimate --sharing fifo " + ring8, "--sharing fifo has no effect"},
@@ -101,6 +109,42 @@ TEST_CASE("usage errors exit with 2, print nothing on standard output and offer 
     INFO(called.err);
     CHECK(called.err.find(said) != std::string::npos);
   }
+}
+
+TEST_CASE("the empty word is no value of any option, and is not taken for none") {
+  const std::string scenario = "step llama3-8b-8xh100 ", plan = "plan llama3-8b-8xh100 ",
+                    collective = "collective all_reduce " + ring8;
+  std::vector<std::pair<std::string, std::string>> empty;
+  for (const char* option : {"--what-if", "--overlay", "--topology", "--library", "--trace", "--write-schedule",
+                             "--measured", "--set", "--env", "--fault", "--sweep", "--output", "--format"})
+    empty.emplace_back(scenario, option);
+  for (const char* option : {"--tp", "--pp", "--zero", "--recompute", "--micro-batch", "--sequence-parallel", "--vpp",
+                             "--what-if", "--why", "--top", "--max-ttft"})
+    empty.emplace_back(plan, option);
+  for (const char* option : {"--graph", "--tuner", "--overlay", "--link-bandwidth", "--library", "--method", "--size",
+                             "--algorithm", "--group"})
+    empty.emplace_back(collective, option);
+  for (const char* option : {"--overlay", "--topology", "--part", "--budget", "--training"})
+    empty.emplace_back("validate ", option);
+  empty.emplace_back("explain step llama3-8b-8xh100 ", "--what-if");
+  empty.emplace_back("groups --tp 2 ", "--topology");
+  empty.emplace_back("topology show ring ", "--env");
+  for (const auto& [command, option] : empty) {
+    INFO(command << option);
+    const Called called = call(command + option + " ''");
+    CHECK(called.exit == 2);
+    CHECK(called.out.empty());
+    INFO(called.err);
+    CHECK(called.err.find("command line: error: " + option + " is empty\n") == 0);
+    CHECK(called.err.find("hint: expected ") != std::string::npos);
+  }
+  CHECK(call(plan + "--tp '' --pp ''").err.find("--pp is empty") != std::string::npos);
+  // What is empty inside a value is told by its reader.
+  CHECK(call("topology show dgx-h100 --nccl --env NCCL_IB_HCA=").err.find("is empty") == std::string::npos);
+}
+
+TEST_CASE("an option that may stand alone does so before another") {
+  CHECK(call("validate --inference --format nonsense").err.find("--inference") == std::string::npos);
 }
 
 TEST_CASE("an algorithm that does not do what many of a step's collectives need is one slip per kind") {
@@ -188,6 +232,14 @@ TEST_CASE("a simulation beyond reason is refused when it is asked for, and left 
 TEST_CASE("a teaching machine is as large as --ranks, or as the largest rank of a group") {
   CHECK(rows("collective all_gather --topology ring --ranks 5 --size 8").at(0).at("ranks") == 5);
   CHECK(rows("collective all_gather --topology ring --group 0,6 --size 8").at(0).at("ranks") == 2);
+}
+
+TEST_CASE("--ranks of groups is what the layout has, and the help says so") {
+  CHECK(call("groups --help").out.find("as many as the layout has") != std::string::npos);
+  CHECK(call("groups --help").out.find("sizes a teaching machine") == std::string::npos);
+  CHECK(call("groups --tp 4 --dp 2 --topology dgx-h100 --ranks 8").exit == 0);
+  CHECK(call("groups --tp 4 --dp 2 --topology dgx-h100 --ranks 4").err.find("--ranks: 4, and the layout has 8") !=
+        std::string::npos);
 }
 
 TEST_CASE("the groups of GPU 0 in TP 8 x PP 8 x DP 8") {

@@ -46,6 +46,7 @@ std::vector<std::map<std::string, std::string>> csv_of(const std::string& words)
 }
 
 const std::string llama = "llama3-70b-64xh100 --simulate 0 --tp 8 --recompute none --zero 1 --sequence-parallel true ";
+const std::string narrower = "not searched: CP above 1, stages of several chunks; --search all has them, too";
 const std::string gpt = "gpt3-plan-64xa100 --simulate 0 --tp 8 --pp 8 --micro-batch 1 ";
 
 }  // namespace
@@ -58,7 +59,9 @@ TEST_CASE("a plan takes the first --ranks GPUs, or all of the nodes and says so 
   const Called all = plan_of(llama + "--topology gb200-nvl72");
   CHECK_THAT(all.out, Contains("on 576 GPUs of gb200-nvl72 (8 nodes)"));
   CHECK_THAT(all.out, Contains("the scenario's layout has 64: --ranks 64 plans for as many"));
-  CHECK(Json::parse(plan_of(llama + "--topology gb200-nvl72 --format json").out).at("notes").size() == 1);
+  CHECK(Json::parse(plan_of(llama + "--topology gb200-nvl72 --format json").out).at("notes") ==
+        Json::array({"all 576 GPUs of 8 nodes are planned, the scenario's layout has 64: --ranks 64 plans for as many",
+                     narrower}));
 }
 
 TEST_CASE("a number of the command line replaces that number alone, by option or by --set") {
@@ -79,10 +82,39 @@ TEST_CASE("a number of the command line replaces that number alone, by option or
     const Json doc = Json::parse(by_option.out);
     CHECK(doc.at("gpus") == c.gpus);
     CHECK(doc.at("machine").at("nodes") == c.nodes);
-    CHECK(doc.at("notes").empty());
+    CHECK(doc.at("notes") == (c.gpus > 8 ? Json::array({narrower}) : Json::array()));  // of eight all are of TP
     CHECK(plan_of(llama + c.set + " --format json").out == by_option.out);
   }
   CHECK_THAT(plan_of(llama + "--ranks 8 --gpus 8").err, Contains("--ranks and --gpus are the same option"));
+}
+
+TEST_CASE("--search all looks at more layouts, and what the usual search left out is said") {
+  const std::string few =
+      "llama3-70b-64xh100 --simulate 0 --tp 4 --recompute none --micro-batch 1 --sequence-parallel true ";
+  const Json usual = document_of("plan " + few), all = document_of("plan " + few + "--search all");
+  CHECK(usual.at("inputs").at("search").at("values") == "usual");
+  CHECK(usual.at("notes") == Json::array({"not searched: CP above 1, ZeRO-2 and 3, stages of several chunks; --search "
+                                          "all has them, too"}));
+  CHECK(all.at("inputs").at("search").at("values") == "all");
+  CHECK(all.at("inputs").at("search").at("cp") == Json::array());
+  CHECK(all.at("notes").empty());
+  CHECK(all.at("evaluated") > 5 * usual.at("evaluated").get<int>());
+  CHECK(all.at("ranked").at(0).at("step_s") < usual.at("ranked").at(0).at("step_s"));
+  CHECK(plan_of(few + "--set search.values=all --format json").out == plan_of(few + "--search all --format json").out);
+  CHECK(plan_of(few + "--set search.values=all --search usual --format json").out ==
+        plan_of(few + "--format json").out);
+  CHECK_THAT(plan_of(few).out, Contains("note: not searched: CP above 1, ZeRO-2 and 3, "));
+  CHECK(document_of("plan " + few + "--cp 1 --zero 0,1 --vpp 1").at("notes").empty());
+  CHECK_THAT(plan_of(few + "--search al").err, Contains("--search: unknown word 'al'") && Contains("'all'"));
+  CHECK_THAT(plan_of("llama3-70b-inference-8xh100 --search all").err,
+             Contains("--search is of training, and the scenario is of inference"));
+  CHECK_THAT(plan_of("llama3-70b-inference-8xh100 --set search.values=all").err,
+             Contains("'search.values' has no meaning here"));
+  // Of variants what the base has said is not said again.
+  const Json variants = document_of("plan " + few + "--what-if all").at("notes");
+  CHECK(std::ranges::count_if(variants, [](const Json& n) {
+          return n.get<std::string>().find("not searched") != std::string::npos;
+        }) == 1);
 }
 
 TEST_CASE("more ranks than the machine has are refused where they were asked for") {
@@ -175,6 +207,11 @@ TEST_CASE("a plan without a layout that fits is a table without rows, and says w
   CHECK_THAT(plan_of(llama).out,
              Contains("one would fit with optimizer states in the host's memory (" + offloaded.substr(1) + ") (TP "));
   CHECK_FALSE(csv_of(llama + offloaded).empty());
+  CHECK_THAT(plan_of("llama3-8b-8xh100 --gpus 2 --set batch.global_batch=1 --set model.layers=2 --tp 1 --pp 1").out,
+             Contains("or on 1 GPU (TP 1 x PP 1 x DP 1"));
+  // Nodes of 72 GPUs have a factor that no degree takes.
+  CHECK_THAT(plan_of("llama3-70b-64xh100 --topology gb200-nvl72 --nodes 8 --simulate 0").out,
+             Contains("warning: no layout fits; one would fit on 512 GPUs (TP "));
   // Of several variants one that fits is a plan.
   CHECK_THAT(
       plan_of(

@@ -491,7 +491,7 @@ TEST_CASE("topology check and import read standard input, and name places in it"
 TEST_CASE("--why without a layout is a slip") {
   const Outcome outcome = run_shell("collcast plan llama3-8b-8xh100 --why ''", here);
   CHECK(outcome.exit == 2);
-  CHECK(outcome.err.find("--why: which layout?") != std::string::npos);
+  CHECK(outcome.err.find("--why is empty") != std::string::npos);
   CHECK(outcome.out.empty());
 }
 
@@ -562,7 +562,7 @@ TEST_CASE("a file without a name is an error, and no result of it goes to standa
   const Outcome out = run_shell("collcast groups --tp 2 --output ''", here);
   CHECK(out.exit == 2);
   CHECK(out.out.empty());
-  CHECK(out.err.find("expected FILE, or - for standard output") != std::string::npos);
+  CHECK(out.err.find("--output is empty") != std::string::npos);
 }
 
 TEST_CASE("groups as CSV say that what they cross is elsewhere") {

@@ -68,6 +68,22 @@ TEST_CASE("a sweep up to the largest size stops there") {
   CHECK(sizes("3000000TiB:4194304TiB:x2147483647").size() == 1);
 }
 
+TEST_CASE("sizes as nccl-tests spells them are told what they are here") {
+  const auto hint = [](const std::string& text) {
+    Diagnostics errors;
+    CHECK(parse_sizes(text, errors).empty());
+    REQUIRE(errors.size() == 1);
+    return errors[0].hint;
+  };
+  CHECK(hint("1M").ends_with("; nccl-tests' 1M is 1MiB here"));
+  CHECK(hint("8G").ends_with("; nccl-tests' 8G is 8GiB here"));
+  CHECK(hint("64k").ends_with("; nccl-tests' 64k is 64KiB here"));
+  CHECK(hint("8:8G:x2").ends_with("; nccl-tests' 8G is 8GiB here"));
+  CHECK(hint("1K:8GiB:x2").ends_with("; nccl-tests' 1K is 1KiB here"));
+  CHECK(hint("8:64KiB:+1K").ends_with("; nccl-tests' 1K is 1KiB here"));
+  for (const char* other : {"1X", "M", "8:64:x", "1kb"}) CHECK(hint(other).find("nccl-tests") == std::string::npos);
+}
+
 TEST_CASE("what is no size is named") {
   for (const char* text :
        {"", "8 apples", "-8", "8:64", "8:64:2", "8:64:x", "8:64:x2.5", ":64:x2", "8,,9", "8:64:x2:3"})

@@ -118,7 +118,7 @@ TEST_CASE("where no degrees divide the nearest numbers of GPUs are offered: of a
     for (const NearMiss& miss : p.near_misses) {
       CHECK(miss.kind == (miss.gpus < gpus ? NearMissKind::fewer_gpus : NearMissKind::more_gpus));
       CHECK(fits(miss.gpus));
-      const int each = gpus < 8 ? 1 : 8, towards = miss.gpus < gpus ? each : -each;
+      const int each = gpus < 8 || (gpus == 8 && miss.gpus < gpus) ? 1 : 8, towards = miss.gpus < gpus ? each : -each;
       CHECK(miss.gpus % each == 0);
       for (int between = miss.gpus + towards; towards > 0 ? between < gpus : between > gpus; between += towards)
         CHECK_FALSE(fits(between));
@@ -128,6 +128,19 @@ TEST_CASE("where no degrees divide the nearest numbers of GPUs are offered: of a
   }
   CHECK(below > 10);
   CHECK(above > 10);
+}
+
+TEST_CASE("of one full node a part of it is offered") {
+  PlanInputs in = small();
+  in.base.batch.global_batch = 7;  // a replica or seven, of eight layers and heads in powers of two
+  in.space.pp = {1};
+  in.space.tp = {1};
+  in.gpus = 8;
+  const PlanResult node = planned_by_form(in);
+  REQUIRE(node.ranked.empty());
+  const auto seven = std::ranges::find(node.near_misses, NearMissKind::fewer_gpus, &NearMiss::kind);
+  REQUIRE(seven != node.near_misses.end());
+  CHECK(seven->gpus == 7);
 }
 
 TEST_CASE("a near miss of an order that is made for times says that its memory is a bound") {

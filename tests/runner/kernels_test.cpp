@@ -115,7 +115,7 @@ TEST_CASE("products of fp8 are cuBLASLt's, of whole 16 bytes, and a table's are 
   CHECK(none.exit == 1);
   CHECK_THAT(none.err, Contains("cuBLAS has no algorithm for it on this GPU") && Contains("nothing was measured"));
   folder.write("four.csv", "dtype,m,n,k,latency_ms\nnvfp4,32,64,128,1\n");
-  const Outcome both = with_fakes("gemm --shapes four.csv --dtype '' --repetitions 0", folder);
+  const Outcome both = with_fakes("gemm --shapes four.csv --dtype fp7 --repetitions 0", folder);
   CHECK(both.exit == 2);
   CHECK_THAT(both.err, Contains("--repetitions") && Contains("--dtype"));
   const Outcome four = with_fakes("gemm --shapes four.csv --repetitions 0", folder);

@@ -8,6 +8,7 @@
 #include "collcast/base/units.hpp"
 #include "mutate.hpp"
 #include "samples.hpp"
+#include "scenario/files.hpp"
 
 using namespace collcast;
 
@@ -66,4 +67,23 @@ TEST_CASE("every key of every format is in docs/formats.md") {
     }
   }
   CHECK(undocumented == std::set<std::string>{});
+}
+
+TEST_CASE("the keys that docs/formats.md has as required of the Llama family are those that must be there") {
+  std::ifstream in(COLLCAST_SOURCE_DIR "/docs/formats.md");
+  const std::string text(std::istreambuf_iterator<char>(in), {});
+  for (const std::string name : {"LlamaForCausalLM", "MistralForCausalLM", "Qwen2ForCausalLM", "Qwen3ForCausalLM"}) {
+    std::size_t begin = text.find("`" + name + "`");
+    REQUIRE(begin != std::string::npos);
+    begin = text.rfind('\n', begin) + 1;
+    const std::string row = text.substr(begin, text.find('\n', begin) - begin);
+    for (const std::string key : {"num_key_value_heads", "head_dim"}) {
+      std::string file = "{\"architectures\": [\"" + name + "\"], \"hidden_size\": 64, \"num_hidden_layers\": 2, " +
+                         "\"num_attention_heads\": 4, \"intermediate_size\": 128, \"vocab_size\": 100";
+      for (const std::string other : {"num_key_value_heads", "head_dim"})
+        if (other != key) file += ", \"" + other + "\": 4";
+      INFO(name << " without " << key);
+      CHECK((row.find("**`" + key + "`**") != std::string::npos) == !parse_hf_config(file + "}", "config.json").ok());
+    }
+  }
 }

@@ -145,6 +145,15 @@ TEST_CASE("of a model of text and images the text is read, and that is said") {
   CHECK(has(bad, "config.json:2:32: error: architecture 'other' is not supported"));
   CHECK(has(wrong("{\"architectures\": [\"LlamaForCausalLM\"], \"text_config\": {\"hidden_size\": -4}}"),
             "config.json:1:"));
+  // A part without a name is of the whole, whose name it is that nobody knows.
+  const std::string unknown = wrong(
+      "{\"architectures\": [\"Llama4ForConditionalGeneration\"],\n"
+      " \"text_config\": {\"hidden_size\": 5120, \"num_hidden_layers\": 48}}");
+  INFO(unknown);
+  CHECK(has(unknown, "config.json:1:20: error: architecture 'Llama4ForConditionalGeneration' is not supported"));
+  CHECK(has(unknown, "it lacks: num_attention_heads, intermediate_size, vocab_size"));
+  CHECK(has(wrong("{\"text_config\": {\"hidden_size\": 5120}}"),
+            "config.json:1:1: error: required key 'architectures' is missing"));
 }
 
 TEST_CASE("layers that predict further tokens are left out, and a training scenario is told so") {

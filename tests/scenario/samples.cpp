@@ -188,6 +188,7 @@ search:
   cp: [1]
   ep: [1, 2]
   vpp: [1, 2]
+  values: all
 collectives: {library: ideal, algorithm: ring, chunks: 4, channels: auto, sharing: max_min, priorities: [tp, dp], weights: {tp: 4, cp: 2, ep: 2, pp: 2, dp: 1}}
 faults:
   - {gpu: 0-3, compute: 80%, jitter: 3%, distribution: exponential, seed: 7, from: 1s, until: 2s}

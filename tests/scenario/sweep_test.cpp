@@ -61,6 +61,15 @@ TEST_CASE("ranges that are none, or never end") {
   CHECK(wrong("1:2:3:x2") == "'1:2:3:x2' is no range of values");
   CHECK(wrong("1:99999999999999999999:x2") == "'1:99999999999999999999:x2' is no range of values");
   CHECK(wrong("1:2000:+1") == "'1:2000:+1' has too many values");
+  for (const std::string text : {"100Gb/s:400Gb/s:x2", "0.5:2:x2", "1KiB:1MiB:+4096", "1:8:x1.5"}) {
+    INFO(text);
+    const auto range = parse_sweep_values(text, {});
+    REQUIRE_FALSE(range.ok());
+    CHECK(range.errors().at(0).message == "'" + text + "' is no range of values");
+    CHECK(range.errors().at(0).hint.find("ranges are of whole numbers alone: list other values, such as ") == 0);
+  }
+  CHECK(parse_sweep_values("100Gb/s:400Gb/s:x2", {}).errors().at(0).hint.ends_with("100Gb/s,400Gb/s"));
+  CHECK(values("a:b:x2") == Values{"a:b:x2"});
   CHECK(wrong("1,,2") == "'1,,2' has an empty value");
   CHECK(wrong("") == "'' has an empty value");
 }

@@ -51,7 +51,7 @@ SCENARIOS = {
                      "optimizer_state_offload": {"fraction": 0.5, "chunk_size_mb": 256},
                      "embedding_and_logits": True},
         "search": {"tp": [1, 2], "pp": [1], "dp": [1], "micro_batch": [1], "sequence_parallel": [True, False],
-                   "recompute": ["none"], "zero": [0], "cp": [1], "ep": [1], "vpp": [1, 2]},
+                   "recompute": ["none"], "zero": [0], "cp": [1], "ep": [1], "vpp": [1, 2], "values": "all"},
         "collectives": {"algorithm": "ring", "chunks": 4, "channels": "auto", "sharing": "max_min",
                         "priorities": ["tp", "cp", "ep", "pp", "dp"], "weights": {"tp": 4, "dp": 1}},
         "faults": [{"gpu": 3, "compute": "80%"}, {"link": "node0.nic1", "jitter": "20%", "seed": 7}, {"gpu": "0-3", "compute": "90%", "jitter": "3%", "distribution": "normal", "seed": 7},

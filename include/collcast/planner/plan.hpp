@@ -1,10 +1,10 @@
 // Which layout of a model on these GPUs is the fastest, and what became of the others.
 //
 // All combinations of tp x pp x cp x dp = GPUs, expert parallelism, micro-batch, sequence parallelism, recomputation
-// and optimizer sharding are looked at. What does not divide or does not fit the GPU's memory is counted by its reason
-// before any cost is computed; the others get the closed form of their step, and the best few a simulation.
-// Combinations that a value makes no difference to are one layout (sequence parallelism with tp 1, a sharded optimizer
-// with dp 1).
+// and optimizer sharding that the search space has are looked at. What does not divide or does not fit the GPU's memory
+// is counted by its reason before any cost is computed; the others get the closed form of their step, and the best few
+// a simulation. Combinations that a value makes no difference to are one layout (sequence parallelism with tp 1, a
+// sharded optimizer with dp 1).
 //
 // On a machine with faults or a placement both are of the machine as it is, and beside them stand those of the machine
 // as described: which layout suffers least is the question.
@@ -123,7 +123,9 @@ enum class NearMissKind {
   /// Twice as many, or 4, 8 ... 64 times: the fewest of these. Where no degrees divide, the nearest: on a node any
   /// number, beyond it whole nodes, 256 of either at most.
   more_gpus,
-  fewer_gpus,    ///< the nearest of these where no degrees divide, else of the next eight above half as many
+  /// The nearest of these where no degrees divide, and where no whole nodes do of rounder numbers (multiples of powers
+  /// of two); else of the next eight above half as many.
+  fewer_gpus,
   smaller_batch  ///< of servers: the largest below those that were looked at
 };
 std::string_view to_string(NearMissKind);
@@ -168,6 +170,9 @@ struct PlanResult {
   bool partial = false;                    ///< stopped before the end
   bool all_seen = true;  ///< every layout was looked at; if partial, then the best were not all simulated
 };
+
+/// What SearchValues::all would have and this search has not: "CP above 1", "ZeRO-2 and 3".
+std::vector<std::string> left_out(const PlanInputs&);
 
 /// Fails where the base itself cannot run on this machine, whatever its layout, and where the faults or the placement
 /// are not of this machine; `origins` as for check_step.

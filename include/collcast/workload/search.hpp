@@ -10,6 +10,7 @@
 #include <compare>
 #include <memory>
 #include <optional>
+#include <string_view>
 #include <vector>
 
 #include "collcast/evaluate/evaluate.hpp"
@@ -43,6 +44,13 @@ int etp_of(const LayoutChoice&, const StepInputs& base);
 /// as zero bubble does without them.
 PipelineSchedule schedule_of(const LayoutChoice&, PipelineSchedule base);
 
+/// Which values a search tries of CP, EP, ZeRO and chunks of a stage where none are listed.
+enum class SearchValues {
+  usual,  ///< CP and EP 1, ZeRO 0 and 1, one chunk, but for what the scenario has itself
+  all     ///< those that divide
+};
+std::string_view to_string(SearchValues);
+
 /// The values that a search may use; an empty list: all that fit.
 struct SearchSpace {
   std::vector<int> tp, pp, dp, micro_batch;
@@ -53,9 +61,12 @@ struct SearchSpace {
   std::vector<int> ep;          ///< the same
   std::vector<int> vpp;         ///< empty: 1, and with schedule interleaved all that fit up to most_stage_chunks
   std::vector<int> batch = {};  ///< servers; empty: the scenario's
+  SearchValues values = SearchValues::usual;  ///< training, of empty lists
 };
 /// Of the chunks that a search tries by itself.
 inline constexpr int most_stage_chunks = 8;
+/// Of a sequence, on each rank of a CP group that a search of all values tries.
+inline constexpr int least_tokens_of_cp = 1024;
 
 /// A step whose fullest rank would need more memory than bytes are counted to, 1 EiB; the other limits of sizes do not
 /// keep their product below that. `inputs` has passed check_step, `origins` as there.
