@@ -59,3 +59,17 @@ TEST_CASE("what a machine sets for jobs of several nodes sizes the buffers of NC
   place.nodes = 1;
   CHECK(training_step(row, place)->inputs.nccl_buffers == NcclBuffers());
 }
+
+TEST_CASE("a row's likest machine lends its hardware, not its provider's variables of NCCL") {
+  for (const char* gpu : {"A100-SXM4-80GB", "A100-SXM4-40GB", "H100-SXM5-80GB"}) {
+    TrainingRow row = gpt_row();
+    row.gpu = gpu;
+    row.gpus = 64;
+    for (const double rate : {50.0, 100.0, 200.0, 400.0}) {
+      row.inter_gbps_per_gpu = rate;
+      const auto place = training_machines().place(row);
+      REQUIRE(place.ok());
+      CHECK(place->machine.plugin.environment.empty());
+    }
+  }
+}

@@ -192,6 +192,8 @@ Result<TrainingPlace> TrainingMachines::place(const TrainingRow& row) const {
   remarks.push_back(adapt_power(out.machine.gpu, row, !only_one_));
   out.kernels = at_power(std::move(out.kernels), out.machine.gpu.power_limit);
   remarks.push_back(adapt_network(out.machine, row));
+  // The likest machine's hardware stands for the row's; NCCL's variables there are its provider's.
+  if (!only_one_) out.machine.plugin.environment.clear();
   remarks.push_back(adapt_racks(out.machine, row));
   std::erase(remarks, std::string());
   out.remark = fmt::format("{}", fmt::join(remarks, "; "));
