@@ -213,11 +213,14 @@ bool is_version(std::string_view text) {
 
 /// {system: version}, of systems that the file stands for.
 void read_nccl_versions(Reader& reader, const Node& node, TopologySpec& spec) {
+  if (node.kind != Node::Kind::map)
+    return mismatch(reader, node, "nccl_versions", "a map of systems and NCCL's version on each");
   for (const Entry& entry : node.entries) {
     const std::string path = "nccl_versions." + entry.key;
     if (std::find(spec.systems.begin(), spec.systems.end(), entry.key) == spec.systems.end() && entry.key != spec.name)
       reader.error(entry.value.at, fmt::format("{}: this file does not stand for '{}'", path, entry.key),
-                   fmt::format("expected one of systems: {}", fmt::join(spec.systems, ", ")));
+                   spec.systems.empty() ? "expected its name; it has no systems"
+                                        : fmt::format("expected one of systems: {}", fmt::join(spec.systems, ", ")));
     if (entry.value.kind != Node::Kind::scalar || !is_version(entry.value.text))
       mismatch(reader, entry.value, path, "a version of NCCL such as 2.27.3");
     else

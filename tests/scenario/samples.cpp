@@ -12,7 +12,7 @@ name: cluster
 title: "A cluster"
 extends: other
 systems: [one, two]
-nccl_versions: {one: 2.7.3}
+nccl_versions: {cluster: 2.7.3}
 sources: ["a data sheet"]
 teaching: false
 nodes: {default: 2, max: 8}
