@@ -125,6 +125,21 @@ void check_gpus(Reader& reader, const Node& tree, const MeasuredFacts& facts) {
                  fmt::format("expected {} or more, or other nodes, nranks or ranks_per_node", ranks));
 }
 
+/// "one process, one thread per GPU", "a single process per node": of a node, and not of a GPU.
+bool is_one_process(std::string text) {
+  std::ranges::transform(text, text.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  std::string_view rest = text;
+  const auto skip = [&](std::initializer_list<std::string_view> words) {
+    while (rest.starts_with(' ')) rest.remove_prefix(1);
+    const auto found = std::ranges::find_if(words, [&](std::string_view word) { return rest.starts_with(word); });
+    if (found != words.end()) rest.remove_prefix(found->size());
+    return found != words.end();
+  };
+  if (!skip({"one process", "a single process", "single process", "1 process"})) return false;
+  if (!skip({"per ", "a ", "for each ", "for every ", "on each ", "each ", "/"})) return true;
+  return skip({"node", "host", "server", "machine"});
+}
+
 MeasuredFacts read_measured_facts(Reader& reader, const Node& tree) {
   MeasuredFacts out;
   Object o(reader, tree, "");
@@ -147,9 +162,9 @@ MeasuredFacts read_measured_facts(Reader& reader, const Node& tree) {
   o.optional("gpus_per_node", out.gpus_per_node, AsCount{});
   o.optional("nvl_domain", out.nvlink_domain, AsCount{});
   o.optional("complete", out.complete, AsTruth{});
-  std::string mode;
-  o.optional("mode", mode, AsAnyText{});
-  out.one_process = mode.starts_with("one process");
+  // Nobody's list of words: what is none of ours says nothing.
+  const Node* const mode = tree.find("mode");
+  out.one_process = mode != nullptr && mode->kind == Node::Kind::scalar && is_one_process(mode->text);
   if (const Node* environment = o.optional_map("env")) read_environment(reader, *environment, out);
   if (const Node* spread = o.optional_list("spread");
       spread != nullptr && expect_list(reader, *spread, "spread", 10'000)) {
