@@ -46,7 +46,9 @@ int nics_of_node(const TopologySpec& spec) {
 }
 
 bool names_fewer_adapters(const Setting& setting, const TopologySpec& spec) {
-  if (setting.name != adapters_variable || spec.plugin.sockets || is_rack(spec)) return false;
+  // It is of NCCL's own verbs: who brings a plugin with a latency or variables of its own (EFA, TCPX) does not read it.
+  const bool own_plugin = spec.plugin.sockets || !spec.plugin.environment.empty() || spec.plugin.latency > Seconds{};
+  if (setting.name != adapters_variable || own_plugin || is_rack(spec)) return false;
   const int named = named_adapters(setting.value);
   return named > 0 && named < nics_of_node(spec);
 }

@@ -118,7 +118,8 @@ TEST_CASE("words of a sidecar on NVLink's bridges") {
   CHECK(parse_nvlink("NVLink3 bridge").together == 0);
   CHECK(parse_nvlink("4-way NVLink bridges").together == 4);
   CHECK(parse_nvlink("NV bridge").links == GpuLinks::nvlink);
-  for (const char* none : {"no NVLink bridge", "without NVLink", "none (no bridge)"})
+  for (const char* none : {"no NVLink bridge", "without NVLink", "none (no bridge)", "no bridges", "without bridges",
+                           "bridge not installed", "NVLink bridge not fitted", "NVLink bridge: none"})
     CHECK(parse_nvlink(none).links == GpuLinks::pcie);
   const auto rate = [](const char* gpu) {
     const auto card = bridged_card(parse_gpu(gpu));
@@ -527,6 +528,19 @@ std::string row_of_page(const char* name, const Errors& e) {
 }
 
 }  // namespace
+
+TEST_CASE("a kind of NICs without a rate has the likest's, and one whose number fits goes before one whose does not") {
+  const DerivedMachine roce = derived(facts("H100-SXM5-80GB", "NVLink4 NVSwitch", "8x RoCEv2", 2, 8));
+  CHECK(network_rate(roce.spec.network).value() == Approx(50e9));
+  const std::vector<std::string>& said = roce.derivation.assumed;
+  CHECK(std::ranges::any_of(
+      said, [](const std::string& one) { return one.find("the rate of a NIC (taken: 400 Gb/s of ") == 0; }));
+  const DerivedMachine efa = derived(facts("B200", "NVLink5 NVSwitch", "8x EFA", 2, 8));
+  CHECK(efa.derivation.network == "aws-p5");
+  CHECK(derived(facts("H100-SXM5-80GB", "NVLink4 NVSwitch", "8xFasTrak", 2, 8)).spec.name.find("gcp-a3-mega") == 0);
+  CHECK(derived(facts("H100-SXM5-80GB", "NVLink4 NVSwitch", "4x GPUDirect-TCPX", 2, 8)).spec.name.find("gcp-a3-high") ==
+        0);
+}
 
 TEST_CASE("shipped tables whose system is forgotten are forecast nearly as well as under its name") {
   const std::vector<MeasuredTable> named = load_measured(source_tree.measured.front(), {"test"})->tables;

