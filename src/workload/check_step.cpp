@@ -477,7 +477,7 @@ class Check {
         [&](int dp) { return !batch || l.schedule != PipelineSchedule::interleaved || passes(dp) % l.pp == 0; },
         [&](int dp) { return !batch || passes(dp) % l.twins() == 0; },
         [&](int dp) { return !batch || !is_own(l.schedule) || passes(dp) == l.own->micro_batches; },
-        [&](int dp) { return std::int64_t{l.tp} * l.cp * dp / l.expert_tp() % l.ep == 0; },
+        [&](int dp) { return std::int64_t{l.tp} * l.cp * dp % (std::int64_t{l.expert_tp()} * l.ep) == 0; },
     };
     int dp = most;
     while (dp > 0 && !std::ranges::all_of(conditions, [&](const auto& goes) { return !goes(l.dp) || goes(dp); })) --dp;

@@ -94,6 +94,18 @@ TEST_CASE("so many replicas as GPUs have room for are those that samples, shardi
   }
 }
 
+TEST_CASE("of fewer replicas than fill an expert's TP none is offered") {
+  StepInputs in = inputs(small_model(), layout(2, 4, 16), 1024, 64);
+  in.layout.order = RankOrder::tp_cp_ep_dp_pp;
+  in.layout.sequence_parallel = true;
+  in.model.experts.count = 8;
+  in.model.experts.top_k = 2;
+  in.model.experts.ffn = in.model.ffn;
+  in.layout.ep = 8;
+  in.layout.etp = 4;  // 32 ranks of a stage, which 8 x 4 fill: no fewer go
+  CHECK(only_hint(in) == "use a smaller tp or pp, or more nodes");
+}
+
 TEST_CASE("products of degrees that 32 bits do not hold are counted all the same") {
   StepInputs in = sound();
   in.layout.dp = 65536;
