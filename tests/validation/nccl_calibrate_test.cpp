@@ -205,6 +205,7 @@ TEST_CASE("of several nodes alone a fit leaves what is inside nodes near what on
   truth.network = 0.25;
   truth.simple = 0.3;  // which no table on one node says
   truth.hop = 5;
+  std::vector<std::string> notes;
   const auto fitted = [&](const std::vector<int>& nodes) {
     std::vector<MeasuredTable> tables;
     for (const char* collective : {"all_gather", "reduce_scatter"})
@@ -213,6 +214,7 @@ TEST_CASE("of several nodes alone a fit leaves what is inside nodes near what on
     Machines machines = Machines::only(dgx_h100());
     const auto out = calibrate(tables, machines, Statistic::mean, Library::nccl);
     REQUIRE(out.ok());
+    notes = out->report.machines.at(0).bounds;
     return out->overlay.machines.at(0).nccl;
   };
   const NcclFactors with = fitted({1, 2}), without = fitted({2, 4});
@@ -221,6 +223,10 @@ TEST_CASE("of several nodes alone a fit leaves what is inside nodes near what on
   CHECK(without.simple >= 0.8 - 1e-9);
   CHECK(without.hop <= 1.6 + 1e-9);
   CHECK(without.network < 0.5);
+  REQUIRE_FALSE(notes.empty());
+  for (const std::string& note : notes)
+    if (note.find("simple ended") == 0 || note.find("hop ended") == 0)
+      CHECK(note.find("no table is on one node") != std::string::npos);
 }
 
 TEST_CASE("what each factor may be is one table, which files and the page on them follow") {

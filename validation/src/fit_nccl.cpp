@@ -167,12 +167,16 @@ struct Fitted {
 };
 
 /// Of factors that ended at a bound: which it is, and why it is there.
-std::vector<std::string> bound_texts(const std::vector<std::string>& names, const NcclFactors& factors) {
+std::vector<std::string> bound_texts(const std::vector<std::string>& names, const NcclFactors& factors,
+                                     const NcclModel& model) {
   std::vector<std::string> out;
-  for (const NcclFactor& factor : nccl_factors)
-    if (std::ranges::find(names, factor.name) != names.end())
-      out.push_back(
-          fmt::format("{} ended at its bound of {:.3g} ({})", factor.name, factors.*factor.value, factor.why));
+  for (const NcclFactor& factor : nccl_factors) {
+    if (std::ranges::find(names, factor.name) == names.end()) continue;
+    const char* const why = few_of(factor.value, model) != nullptr
+                                ? "no table is on one node: kept near what other machines have"
+                                : factor.why;
+    out.push_back(fmt::format("{} ended at its bound of {:.3g} ({})", factor.name, factors.*factor.value, why));
+  }
   return out;
 }
 
@@ -206,7 +210,7 @@ Fitted fitted_to(NcclModel model, const GoesOn& goes_on, const Point* from = nul
   out.evaluations = fit.evaluations();
   out.names = fit.names(fit.free());
   out.at_bounds = fit.at_bounds(fit.free(), x);
-  out.bounds = bound_texts(out.at_bounds, out.factors);
+  out.bounds = bound_texts(out.at_bounds, out.factors, model);
   return out;
 }
 
