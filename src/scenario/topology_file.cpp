@@ -205,10 +205,18 @@ void read_variables(Reader& reader, const Node& node, NetworkPlugin& plugin) {
   for (const nccl::Setting& one : settings) plugin.environment.emplace_back(one.name, one.value);
 }
 
+/// Two or three numbers of up to three digits between dots, the first not 0.
 bool is_version(std::string_view text) {
-  return text.find_first_not_of("0123456789.") == std::string_view::npos && !text.starts_with('.') &&
-         !text.ends_with('.') && text.find("..") == std::string_view::npos &&
-         std::count(text.begin(), text.end(), '.') >= 1 && std::count(text.begin(), text.end(), '.') <= 2;
+  int parts = 0;
+  for (;; ++parts) {
+    const std::size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
+    if (digits < 1 || digits > 3 || (parts == 0 && text.starts_with('0'))) return false;
+    text.remove_prefix(digits);
+    if (text.empty()) break;
+    if (!text.starts_with('.')) return false;
+    text.remove_prefix(1);
+  }
+  return parts == 1 || parts == 2;
 }
 
 /// {system: version}, of systems that the file stands for.

@@ -428,6 +428,10 @@ TEST_CASE("NCCL's versions of a machine's systems are read and written again, ea
         "m.yaml:5:34: error: nccl_versions.three: this file does not stand for 'three'\n"
         "    hint: expected one of systems: one, two\n"
         "m.yaml:5:46: error: nccl_versions.two is '2.'\n    hint: expected a version of NCCL such as 2.27.3\n");
+  for (const char* none : {"2", "0.1", ".2", "2..1", "2.1.1.1", "2.x", "2.1000", "99999999999.1", "-2.1", "''"}) {
+    INFO(none);
+    CHECK(machine_errors(machine + "{one: " + none + "}\n").find("expected a version of NCCL") != std::string::npos);
+  }
 }
 
 TEST_CASE("variables that a machine sets for NCCL are read and written again, each wrong one at its place") {
