@@ -42,8 +42,7 @@ std::optional<int> read_degree(std::string_view option, const std::string& text,
   return parse_count(option, text, 1, errors, most_of_a_degree);
 }
 std::optional<int> read_chunks(std::string_view option, const std::string& text, Diagnostics& errors) {
-  constexpr int most_of_a_stage = 10'000;
-  return parse_count(option, text, 1, errors, most_of_a_stage);
+  return parse_count(option, text, 1, errors, most_layers);
 }
 std::optional<int> read_batch(std::string_view option, const std::string& text, Diagnostics& errors) {
   return parse_count(option, text, 1, errors, most_sequences);

@@ -444,11 +444,12 @@ void warn_of_threads(const Environment& environment, Diagnostics& out) {
   const auto less = [&](const char* name, std::optional<int> threads, int usual, const char* counts) {
     const auto given = std::ranges::find_if(environment.given, [&](const Setting& one) { return one.name == name; });
     if (!threads || *threads >= usual || given == environment.given.end()) return;
-    out.push_back({given->where,
-                   fmt::format("{}={}: the forecast has what {} threads of a channel move, and not how much less "
-                               "fewer do{}",
-                               name, *threads, usual, counts),
-                   "from which size on all channels are used follows it"});
+    out.push_back(
+        {given->where,
+         fmt::format("{}={}: the forecast has what NCCL's own threads of a channel move, up to {}, and not how "
+                     "much less fewer do{}",
+                     name, *threads, usual, counts),
+         "from which size on all channels are used follows it"});
   };
   less("NCCL_NTHREADS", environment.threads, 512, ", but under LL the 8 bytes that each has in hand");
   less("NCCL_LL128_NTHREADS", environment.ll128_threads, 640, "");

@@ -71,7 +71,6 @@ Limits limits(const Communicator&, const Plan&, bool tree);
 Limits ring_limits(const Communicator&, const Plan&);
 /// Of a chain's channels, which under LL may have few threads.
 Limits chain_limits(const Communicator&, const Plan&);
-/// Seconds that a host takes for a call, however short the GPUs' part of it is.
 /// Seconds that a host takes for a call, which are seen where its GPUs are done before.
 double host_time(const Communicator&, CollectiveKind);
 

@@ -197,16 +197,16 @@ TEST_CASE("a plan without a layout that fits is a table without rows, and says w
   CHECK(misses[0]["gpus"] == 64);
   CHECK(misses[0]["peak_bytes"] < 80'000'000'000);
   // Of a model of which optimizer states are the most: they can be in the host's memory.
-  const std::string llama = "llama3-70b-64xh100 --gpus 16 --simulate 0";
-  const Json states = Json::parse(plan_of(llama + " --format json").out)["would_fit"];
+  const std::string few_gpus = "llama3-70b-64xh100 --gpus 16 --simulate 0";
+  const Json states = Json::parse(plan_of(few_gpus + " --format json").out)["would_fit"];
   REQUIRE(states.size() == 2);
   CHECK(states[0]["change"] == "host_states");
   CHECK(states[0]["gpus"] == 16);
   const std::string offloaded =
       " --set training.optimizer_state_offload.fraction=1 --set training.optimizer_state_offload.chunk_size_mb=256";
-  CHECK_THAT(plan_of(llama).out,
+  CHECK_THAT(plan_of(few_gpus).out,
              Contains("one would fit with optimizer states in the host's memory (" + offloaded.substr(1) + ") (TP "));
-  CHECK_FALSE(csv_of(llama + offloaded).empty());
+  CHECK_FALSE(csv_of(few_gpus + offloaded).empty());
   CHECK_THAT(plan_of("llama3-8b-8xh100 --gpus 2 --set batch.global_batch=1 --set model.layers=2 --tp 1 --pp 1").out,
              Contains("or on 1 GPU (TP 1 x PP 1 x DP 1"));
   // Nodes of 72 GPUs have a factor that no degree takes.
@@ -474,11 +474,12 @@ TEST_CASE("degrees, chunks and samples of the command line have a scenario's lim
     CHECK(called.exit == 2);
     return called.err;
   };
-  const std::string degrees = "expected a whole number from 1 to 10000000", chunks = "a whole number from 1 to 10000";
+  const std::string degrees = "expected a whole number from 1 to 10000000", chunks = "a whole number from 1 to 10000\n";
   for (const char* option : {"--tp", "--pp", "--dp", "--cp", "--ep"})
     CHECK_THAT(refused(std::string(option) + " 10000001"), Contains(option) && Contains(degrees));
   CHECK_THAT(refused("--why tp=536870912,pp=536870912,cp=64"), Contains("--why tp: '536870912'") && Contains(degrees));
-  CHECK_THAT(refused("--vpp 536870912"), Contains("--vpp: '536870912'") && Contains(chunks));
+  for (const char* vpp : {"10001", "536870912"})
+    CHECK_THAT(refused(std::string("--vpp ") + vpp), Contains(vpp) && Contains(chunks));
   CHECK_THAT(refused("--why vpp=10001"), Contains("--why vpp: '10001'") && Contains(chunks));
   CHECK_THAT(refused("--micro-batch 100001"), Contains("expected a whole number from 1 to 100000"));
 }

@@ -78,7 +78,8 @@ TEST_CASE("of several variants the one on another machine is planned as describe
   const std::string note =
       "what_if 'nvl72' runs on gb200-nvl72, which the overlay does not calibrate: its figures are "
       "those of the data sheet";
-  CHECK(all["notes"] == Json::array({note}));
+  REQUIRE_FALSE(all["notes"].empty());
+  CHECK(all["notes"].back() == note);  // behind what was not searched
   int racks = 0;
   for (const Json& variant : all["variants"]) {
     const bool rack = variant["what_if"] == "nvl72";

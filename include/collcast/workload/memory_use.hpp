@@ -5,10 +5,9 @@
 //              (github.com/MooreThreads/SimuMax). Serving: of what passes make and free again; weights and the cache of
 //              keys and values are taken once
 //   NCCL       of each connection of a channel a buffer for Simple, LL and LL128 as the job's variables have them
-//   (NCCL,
-//              src/init.cc: computeBuffSizes; src/transport/p2p.cc allocates all three), 9.1875 MiB without any. A ring
-//              has one connection, a tree within a node two and between nodes three; 24 channels within a node behind
-//              NVSwitch, 8 between nodes (two for each of four NICs), within the variables' limits
+//              (computeBuffSizes in NCCL's src/init.cc; src/transport/p2p.cc allocates all three), 9.1875 MiB without
+//              any. A ring has one connection, a tree within a node two and between nodes three; 24 channels within a
+//              node behind NVSwitch, 8 between nodes (two for each of four NICs), within the variables' limits
 //   context    CUDA's, with its libraries and kernels: 1573 MiB of PyTorch on an A100, as BigScience measured it
 //              (chronicles-prequel.md)
 // Left out: NVLS's and user buffers, what a framework's own step allocates (validation/src/training/memory.cpp has it

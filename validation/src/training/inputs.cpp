@@ -42,6 +42,7 @@
 #include "collcast/nccl/environment.hpp"
 #include "collcast/topology/host_link.hpp"
 #include "collcast/validation/training.hpp"
+#include "collcast/workload/limits.hpp"
 #include "collcast/workload/precisions.hpp"
 #include "collcast/workload/terms.hpp"
 #include "gpu_name.hpp"
@@ -72,7 +73,7 @@ std::optional<T> meaning(const std::array<Meaning<T>, N>& known, const std::stri
 }
 
 // Limits as a scenario's.
-constexpr int most_ranks = 10'000'000, most_samples = 10'000'000, most_chunks = 10'000;
+constexpr int most_ranks = 10'000'000, most_samples = 10'000'000;
 constexpr int most_tokens = 1'000'000'000;
 
 constexpr std::array<Meaning<const char*>, 6> precisions{
@@ -340,8 +341,8 @@ class Reading {
       return std::max(1, (layers % l.pp == 0 ? layers : layers + 2) / l.pp);
     }
     const std::optional<int> value = read_whole(row_.vpp);
-    if (value && *value >= 1 && *value <= most_chunks) return *value;
-    cannot(fmt::format("vpp is '{}', no whole number from 1 to {}", printable(row_.vpp), most_chunks));
+    if (value && *value >= 1 && *value <= most_layers) return *value;
+    cannot(fmt::format("vpp is '{}', no whole number from 1 to {}", printable(row_.vpp), most_layers));
     return 1;
   }
 

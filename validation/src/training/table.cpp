@@ -9,6 +9,7 @@
 #include "collcast/base/csv.hpp"
 #include "collcast/base/text.hpp"
 #include "collcast/validation/training_table.hpp"
+#include "collcast/workload/limits.hpp"
 #include "csv_file.hpp"
 #include "lines.hpp"
 #include "values.hpp"
@@ -23,8 +24,6 @@ using Number = std::optional<double> TrainingRow::*;
 
 // Limits as a scenario's.
 constexpr int most_count = 10'000'000;
-constexpr int most_model_layers = 10'000;
-constexpr int most_of_micro_batch = 100'000;
 
 struct Column {
   const char* name;
@@ -45,7 +44,7 @@ const std::array<Column, 51> columns{{
     {"task", &R::task},
     {"model_id", &R::model_id},
     {"params_b", &R::params_b},
-    {"layers", &R::layers, 1, most_model_layers},
+    {"layers", &R::layers, 1, most_layers},
     {"hidden", &R::hidden, 1},
     {"ffn", &R::ffn, 1},
     {"heads", &R::heads, 1},
@@ -70,7 +69,7 @@ const std::array<Column, 51> columns{{
     {"etp", &R::etp, 1},
     {"dp", &R::dp, 1},
     {"zero", &R::zero},
-    {"mbs", &R::mbs, 1, most_of_micro_batch},
+    {"mbs", &R::mbs, 1, most_sequences},
     {"gbs", &R::gbs, 1},
     {"recompute", &R::recompute},
     {"schedule", &R::schedule},
