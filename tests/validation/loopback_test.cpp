@@ -46,21 +46,25 @@ BandErrors band_errors(const Folder& folder, const std::string& options) {
 }  // namespace
 
 TEST_CASE("measure, calibrate on half of the sizes, validate on the other half") {
-  const Folder folder;
-  const auto measured = run_shell(with_data +
-                                      "collcast measure all_reduce --backend gloo --ranks 4 --size 1KiB:16MiB:x2 "
-                                      "--warmup 3 --repetitions 21 --date 2026-01-02 --output t.csv",
-                                  folder.path());
-  CAPTURE(measured.err);
-  REQUIRE(measured.exit == 0);
-  const auto fitted =
-      run_shell(with_data + "collcast calibrate" + measurement + "--part 1/2 --output o.yaml", folder.path());
-  CAPTURE(fitted.err);
-  REQUIRE(fitted.exit == 0);
-  const BandErrors before = band_errors(folder, measurement + "--part 2/2"),
-                   after = band_errors(folder, measurement + "--part 2/2 --overlay o.yaml");
-  WARN("median error " << after.median_ape * 100 << " % (before: " << before.median_ape * 100 << " %), spread "
-                       << after.spread * 100 << " %");
+  BandErrors before, after;
+  // A host that is busy elsewhere spreads repetitions over more than their median: then it is asked again.
+  for (int turn = 0; turn < 3 && (turn == 0 || after.spread > 1.1); ++turn) {
+    const Folder folder;
+    const auto measured = run_shell(with_data +
+                                        "collcast measure all_reduce --backend gloo --ranks 4 --size 1KiB:16MiB:x2 "
+                                        "--warmup 3 --repetitions 21 --date 2026-01-02 --output t.csv",
+                                    folder.path());
+    CAPTURE(measured.err);
+    REQUIRE(measured.exit == 0);
+    const auto fitted =
+        run_shell(with_data + "collcast calibrate" + measurement + "--part 1/2 --output o.yaml", folder.path());
+    CAPTURE(fitted.err);
+    REQUIRE(fitted.exit == 0);
+    before = band_errors(folder, measurement + "--part 2/2");
+    after = band_errors(folder, measurement + "--part 2/2 --overlay o.yaml");
+    WARN("median error " << after.median_ape * 100 << " % (before: " << before.median_ape * 100 << " %), spread "
+                         << after.spread * 100 << " %");
+  }
   CHECK(after.median_ape <= std::max(0.15, after.spread));
   CHECK(after.median_ape < before.median_ape / 2);
 }
