@@ -248,21 +248,6 @@ TEST_CASE("a sidecar's spread reaches its rows") {
   CHECK(read->warnings[0].message.find("complete: false") != std::string::npos);
 }
 
-TEST_CASE("a sidecar says whether a node's ranks are one process's, in whatever words") {
-  const auto one_process = [](const std::string& mode) {
-    const auto facts =
-        parse_measured_facts("id: t\ncollective: all_reduce\nnodes: 1\nnranks: 8\nmode: " + mode + "\n", "t.yaml");
-    REQUIRE(facts.ok());
-    return facts->one_process;
-  };
-  for (const char* yes : {"one process", "one process, one thread per GPU", "One process, 8 GPUs (-g 8)",
-                          "single process", "a single process per node", "1 process on each host"})
-    CHECK(one_process(yes));
-  for (const char* no : {"one process per GPU", "one process a GPU", "one process for each rank", "One process/GPU",
-                         "8 processes", "a process per GPU", "[one process]", "{one process: 1}", "mpirun"})
-    CHECK_FALSE(one_process(no));
-}
-
 TEST_CASE("a sidecar's mistakes are errors at their places, all at once") {
   const auto facts =
       parse_measured_facts("id: a\ncollective: [x]\nnodes: many\nhealthy: perhaps\nnranks: 0\n", "t.yaml");
