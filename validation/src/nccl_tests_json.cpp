@@ -328,17 +328,17 @@ class JsonReader : public nlohmann::json_sax<json> {
   }
   /// "config.devices[1]": of what is at hand, elements counted from 0.
   std::string path_text() const {
-    std::string out;
+    std::string path;
     for (const std::string& part : path_) {
       if (part != "[]")
-        out += (out.empty() ? "" : ".") + printable(part);
+        path += (path.empty() ? "" : ".") + printable(part);
       else
-        out += fmt::format("[{}]", (path_.front() == "env"      ? variables_
-                                    : path_.front() == "config" ? devices_
-                                                                : rows_) -
-                                       1);
+        path += fmt::format("[{}]", (path_.front() == "env"      ? variables_
+                                     : path_.front() == "config" ? devices_
+                                                                 : rows_) -
+                                        1);
     }
-    return out;
+    return path;
   }
 
   bool value(std::string_view shape, const std::string& text, std::optional<double> number) {
