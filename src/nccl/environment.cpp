@@ -390,9 +390,10 @@ bool Environment::relays() const {
 
 bool Environment::launches_groups() const {
   constexpr int first_without = 20900;
-  const bool parallel = std::ranges::any_of(
-      given, [](const Setting& one) { return one.name == "NCCL_LAUNCH_MODE" && one.value == "PARALLEL"; });
-  return one_process && version > 0 && version < first_without && !parallel;
+  // Asked for every price: words are looked through where the rest leaves it open alone.
+  return one_process && version > 0 && version < first_without && std::ranges::none_of(given, [](const Setting& one) {
+           return one.name == "NCCL_LAUNCH_MODE" && one.value == "PARALLEL";
+         });
 }
 
 bool Environment::names_protocols(CollectiveKind kind) const {
