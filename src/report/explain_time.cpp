@@ -438,7 +438,9 @@ Term dp_term(const StepResult& r) {
   for (const CollectiveCost& c : r.collectives)
     if (c.dimension == Dimension::dp) total += in_total(c);
   const Seconds hidden = total - b.dp_exposed;
-  const char* source = "of the timeline: when only they run; the rest lies under computing";
+  const char* source = r.closed_form.transfers > Seconds{}
+                           ? "what they add to the step; the rest lies under computing, or where the pipeline waits"
+                           : "of the timeline: when only they run; the rest lies under computing";
   if (hidden < Seconds{}) return {"DP exposed", {}, {}, b.dp_exposed.count(), "s", source};
   return {"DP exposed",
           "all DP collectives - hidden",

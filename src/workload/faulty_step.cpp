@@ -215,9 +215,7 @@ Diagnostics add_simulation_of_classes(FaultyStep& out, const std::vector<Classed
       plain ? slowest_class(plan, plan.plan.slowest()) : busiest_class(plan, plan.plan.slowest(), out.effect.classes);
   result.breakdown = out.effect.classes[out.effect.slowest].breakdown;
   result.slowdown.dp = to_seconds(run->slowed[out.effect.slowest]);
-  const ClosedForm form = estimate_step(plan.plan).terms;
-  tell_delayed_from_bubble(result.breakdown, plan.plan, form);
-  tell_messages_from_bubble(result.breakdown, form.transfers);
+  tell_waiting_apart(result.breakdown, plan.plan, estimate_step(plan.plan));
   result.simulated_operations = static_cast<std::int64_t>(run->run.ops.size());
   result.ranks = out.effect.ranks;
   result.classes = static_cast<int>(out.effect.classes.size());

@@ -107,9 +107,7 @@ Diagnostics add_simulation(StepResult& result, const StepPlan& plan, const Fabri
   result.simulated_operations = static_cast<std::int64_t>(run->ops.size());
   result.breakdown = break_down(spelled.schedule, *run, spelled.of_class[plan.slowest()]);
   result.slowdown.dp = to_seconds(slowed[plan.slowest()]);
-  const ClosedForm form = estimate_step(plan).terms;
-  tell_delayed_from_bubble(result.breakdown, plan, form);
-  tell_messages_from_bubble(result.breakdown, form.transfers);
+  tell_waiting_apart(result.breakdown, plan, estimate_step(plan));
   result.critical_path = critical_path_of(spelled.schedule, *run, spelled.places);
   if (timeline) *timeline = {std::move(spelled.schedule), std::move(run).value()};
   return {};
@@ -194,11 +192,14 @@ void tell_messages_from_bubble(Breakdown& parts, Seconds messages_add) {
   parts.bubble = idle - parts.pp_exposed;
 }
 
-void tell_delayed_from_bubble(Breakdown& parts, const StepPlan& plan, const ClosedForm& form) {
-  if (!plan.delayed || plan.stages.size() == 1) return;
-  const Seconds idle = std::max(parts.dp_exposed + parts.bubble, Seconds{});
-  parts.dp_exposed = std::min(idle, form.gradients.exposed() + form.gather);
-  parts.bubble = idle - parts.dp_exposed;
+void tell_waiting_apart(Breakdown& parts, const StepPlan& plan, const StepEstimate& of_plan) {
+  if (plan.stages.size() > 1) {
+    const Seconds idle = std::max(parts.dp_exposed + parts.pp_exposed + parts.bubble, Seconds{});
+    parts.dp_exposed = std::min(idle, of_plan.breakdown.dp_exposed);
+    parts.pp_exposed = {};
+    parts.bubble = idle - parts.dp_exposed;
+  }
+  tell_messages_from_bubble(parts, of_plan.terms.transfers);
 }
 
 Diagnostics check_operations(double operations, const Location& where, Bytes memory) {

@@ -3,6 +3,7 @@
 
 #include "collcast/workload/faulty_step.hpp"
 #include "collcast/workload/step.hpp"
+#include "workload/estimate_step.hpp"
 #include "workload/forecast_prices.hpp"
 #include "workload/plan.hpp"
 
@@ -35,11 +36,12 @@ double compute_to_communication(const Breakdown&);
 /// The stage that the result tells of: the one with the most work.
 void add_stage(StepResult&, const StepPlan&);
 
-/// Waiting for the pipeline is idle time on the rank, whatever it waits for. What messages add to the pipeline is PP
-/// exposed, as in the closed form, also where another boundary's are slow; the rest is the bubble.
+/// Idle time on a rank of a pipeline is told apart as the closed form does it, whatever the rank waits for at the moment:
+/// what exchanges of gradients and sharded weights add to the step is DP exposed, what messages add to the pipeline PP
+/// exposed, also where another stage's or boundary's are slow, and the rest is the bubble.
+void tell_waiting_apart(Breakdown& parts, const StepPlan&, const StepEstimate& of_plan);
+/// Of what is idle without exchanges, as of a server's pass, the messages' part.
 void tell_messages_from_bubble(Breakdown& parts, Seconds messages_add);
-/// Delayed gradients that are exchanged while a rank waits for others are none that it waits for.
-void tell_delayed_from_bubble(Breakdown& parts, const StepPlan&, const ClosedForm&);
 
 /// A timeline that would not fit, in what anybody simulates or in so much memory.
 Diagnostics check_operations(double operations, const Location&, Bytes memory);

@@ -137,7 +137,7 @@ Result<StepWithUnfolded> forecast_unfolded_step(const StepInputs& in, const Fabr
   unfolded.events = run->counters.events;
   unfolded.stage = out.result.stage.stage;
   unfolded.breakdown = mean_breakdown(times_of_stage(*run, *machine, unfolded.stage), unfolded.step);
-  tell_messages_from_bubble(unfolded.breakdown, estimate_step(plan).terms.transfers);
+  tell_waiting_apart(unfolded.breakdown, plan, estimate_step(plan));
   out.unfolded = unfolded;
   return out;
 }
