@@ -8,7 +8,7 @@
 #include <cctype>
 #include <charconv>
 
-#include "nccl/named_adapters.hpp"
+#include "nccl/named_nics.hpp"
 #include "nccl/pair_rates.hpp"
 #include "nccl/peer_level.hpp"
 
@@ -464,7 +464,7 @@ std::vector<std::string> unused(const Environment& environment, const TopologySp
     return std::find(names.begin(), names.end(), name) != names.end();
   };
   for (const Setting& one : environment.given)
-    if ((has(environment.without_effect, one.name) && !names_fewer_adapters(one, spec)) ||
+    if ((has(environment.without_effect, one.name) && !names_fewer_nics(one, spec)) ||
         (!spec.plugin.collnet && has(of_collnet, one.name)) ||
         (environment.no_bridges && environment.no_bridges->name == one.name && !sends_through_gpus(spec)) ||
         (one.name == level_variable && environment.peer_level && level_changes_nothing(environment, spec)))
@@ -489,11 +489,11 @@ Diagnostics warnings(const Environment& environment, int nodes, const TopologySp
                    "forecasts of CollNet are rough: no published table measures it on a machine that is known here",
                    "docs/nccl.md, 'CollNet', has what they rest on"});
   for (const Setting& one : environment.given)
-    if (names_fewer_adapters(one, spec))
+    if (names_fewer_nics(one, spec))
       out.push_back(
           {one.where,
            fmt::format("{}={} names {} of a node's {} NICs; the forecast is of all", one.name, one.value,
-                       named_adapters(one.value), nics_of_node(spec)),
+                       named_nics(one.value), nics_of_node(spec)),
            "describe a node with these NICs alone: a file that extends the machine, with node.devices and the "
            "'pairs' of node.links; of a measured table of no machine's system its nics_per_node does"});
   for (const Setting& one : environment.leave_nics)
