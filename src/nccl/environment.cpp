@@ -52,15 +52,12 @@ bool Environment::allows(CollectiveKind kind, Protocol protocol) const {
 
 bool Environment::relays() const {
   constexpr int first = 21200;
-  return pxn && (version == 0 || version >= first);
+  return pxn && (launch.version == 0 || launch.version >= first);
 }
 
 bool Environment::launches_groups() const {
   constexpr int first_without = 20900;
-  // Asked for every price: words are looked through where the rest leaves it open alone.
-  return one_process && version > 0 && version < first_without && std::ranges::none_of(given, [](const Setting& one) {
-           return one.name == "NCCL_LAUNCH_MODE" && one.value == "PARALLEL";
-         });
+  return launch.one_process && launch.version > 0 && launch.version < first_without && !parallel_launch;
 }
 
 bool Environment::names_protocols(CollectiveKind kind) const {
@@ -70,7 +67,8 @@ bool Environment::names_protocols(CollectiveKind kind) const {
 std::string text_of(const Environment& environment) {
   std::string out;
   for (const Setting& one : environment.given) out += (out.empty() ? "" : " ") + one.name + "=" + one.value;
-  if (environment.version > 0) out += fmt::format("{}NCCL {}", out.empty() ? "" : " ", environment.version);
+  if (environment.launch.version > 0)
+    out += fmt::format("{}NCCL {}", out.empty() ? "" : " ", environment.launch.version);
   if (environment.launches_groups()) out += ", one process";
   return out;
 }

@@ -237,6 +237,12 @@ void read_no_bridges(const Setting& setting, Environment& out, Diagnostics& erro
   if (value == 0) without_effect(setting, out, errors);
 }
 
+/// Of NCCL before 2.9 alone (Environment::launches_groups), and named as without effect.
+void read_launch_mode(const Setting& setting, Environment& out, Diagnostics& errors) {
+  out.parallel_launch = setting.value == "PARALLEL";
+  without_effect(setting, out, errors);
+}
+
 void read_pair_chunk(const Setting& setting, Environment& out, Diagnostics&) { out.pair_chunks.push_back(setting); }
 
 /// In the order in which a hint looks for the nearest name: of equally near ones the first is offered.
@@ -312,7 +318,7 @@ constexpr std::array all_variables{
     Variable{"NCCL_GRAPH_DUMP_FILE", without_effect},
     Variable{"NCCL_GRAPH_REGISTER", without_effect},
     Variable{"NCCL_LOCAL_REGISTER", without_effect},
-    Variable{"NCCL_LAUNCH_MODE", without_effect},
+    Variable{"NCCL_LAUNCH_MODE", read_launch_mode},
     Variable{"NCCL_CHECK_POINTERS", without_effect},
     Variable{"NCCL_IGNORE_CPU_AFFINITY", without_effect},
     Variable{"NCCL_CHECKS_DISABLE", without_effect},
