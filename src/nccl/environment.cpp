@@ -158,7 +158,7 @@ Diagnostics warnings(const Environment& environment, int nodes, const TopologySp
       out.push_back(
           {one.where,
            fmt::format("{}={} names {} of a node's {} NICs; the forecast is of all", one.name, one.value,
-                       named_nics(one.value), nics_of_node(spec)),
+                       named_nics(one.value), network_ports(spec)),
            "describe a node with these NICs alone: a file that extends the machine, with node.devices and the "
            "'pairs' of node.links; of a measured table of no machine's system its nics_per_node does"});
   for (const Setting& one : environment.leave_nics)

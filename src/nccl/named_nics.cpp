@@ -39,18 +39,13 @@ int named_nics(std::string_view list) {
   return static_cast<int>(names.size());
 }
 
-int nics_of_node(const TopologySpec& spec) {
-  for (const DeviceGroup& group : spec.devices)
-    if (group.name == spec.network_devices && group.kind == DeviceKind::nic) return group.count;
-  return 0;
-}
-
 bool names_fewer_nics(const Setting& setting, const TopologySpec& spec) {
   // It is of NCCL's own verbs: who brings a plugin with a latency or variables of its own (EFA, TCPX) does not read it.
   const bool own_plugin = spec.plugin.sockets || !spec.plugin.environment.empty() || spec.plugin.latency > Seconds{};
   if (setting.name != nics_variable || own_plugin || is_rack(spec)) return false;
   const int named = named_nics(setting.value);
-  return named > 0 && named < nics_of_node(spec);
+  const DeviceGroup* nics = network_group(spec);
+  return named > 0 && nics != nullptr && nics->kind == DeviceKind::nic && named < nics->count;
 }
 
 }  // namespace collcast::nccl

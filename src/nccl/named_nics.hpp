@@ -13,10 +13,7 @@ inline constexpr const char* nics_variable = "NCCL_IB_HCA";
 /// is open: "^mlx5_0" names what is left out, "mlx5" is the beginning of all of a driver's.
 int named_nics(std::string_view list);
 
-/// Fewer than a node's NICs, where the network is none of sockets and the node one server.
+/// Fewer than a node's NICs, where the network is attached to NICs and none of sockets, and the node one server.
 bool names_fewer_nics(const Setting&, const TopologySpec&);
-
-/// NICs of a node; 0: the network is attached to something else.
-int nics_of_node(const TopologySpec&);
 
 }  // namespace collcast::nccl
