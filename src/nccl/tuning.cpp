@@ -334,7 +334,7 @@ Plan plan_of_pairs(const Communicator& c, CollectiveKind kind, Bytes size) {
 bool matches(const TunerRule& rule, const Communicator& c, CollectiveKind kind, Bytes size) {
   const auto any_or = [](const auto& wanted, auto value) { return !wanted || *wanted == value; };
   // One call at a time, with buffers that are not registered.
-  return rule.kind == kind && size.value() >= rule.least && size.value() <= rule.most && any_or(rule.nodes, c.nodes) &&
+  return rule.kind == kind && size >= rule.least && size <= rule.most && any_or(rule.nodes, c.nodes) &&
          any_or(rule.ranks, c.ranks) && any_or(rule.operations, 1) && any_or(rule.registered, false);
 }
 
