@@ -24,9 +24,7 @@ bool is_on(const Fabric& fabric, const Group& group, NodeId node) {
 /// The communicator with its share of the first node's NICs beside the groups alongside.
 nccl::Communicator beside(nccl::Communicator c, const Fabric& fabric, const CollectiveRequest& request) {
   if (c.nodes < 2 || request.alongside.empty()) return c;
-  int there_are = 0;
-  for (const DeviceGroup& devices : fabric.spec().devices)
-    if (devices.kind == DeviceKind::nic) there_are += devices.count;
+  const int there_are = network_ports(fabric.spec());
   const NodeId node = fabric.node_of(request.group[0]);
   const auto here = std::count_if(request.alongside.begin(), request.alongside.end(), [&](const Group& group) {
     return is_on(fabric, group, node) && crosses_nodes(fabric, group);

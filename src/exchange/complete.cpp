@@ -286,7 +286,7 @@ class Completion {
       return remark("There is no NIC in it: one node.");
     }
     const Bandwidth theirs = network_rate(like_.network);
-    const DeviceGroup* nics = group_named(like_, like_.network_devices);
+    const DeviceGroup* nics = network_group(like_);
     if (theirs.value() <= 0 || nics == nullptr || nics->kind != DeviceKind::nic) {
       warn({}, fmt::format("{} has no network that NICs attach to: one node", like_.name),
            "expected --like of a machine with NICs");

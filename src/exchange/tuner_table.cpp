@@ -113,12 +113,11 @@ class Reading {
                             {"reduce", K::reduce},
                             {"allgather", K::all_gather},
                             {"reducescatter", K::reduce_scatter}}});
-    out.least = number(fields[1], "min_bytes", 0).value_or(0);
-    // The example reads it by strtoull, of which -1 is the largest number.
-    out.most = fields[2].text == "-1" ? std::numeric_limits<std::int64_t>::max()
-                                      : number(fields[2], "max_bytes", 0).value_or(out.least);
+    out.least = Bytes(number(fields[1], "min_bytes", 0).value_or(0));
+    // The example reads it by strtoull, of which -1 is the largest number: any size.
+    if (fields[2].text != "-1") out.most = Bytes(number(fields[2], "max_bytes", 0).value_or(out.least.value()));
     if (out.most < out.least)
-      error(fields[2].column, fmt::format("max_bytes is {}, min_bytes {}", out.most, out.least),
+      error(fields[2].column, fmt::format("max_bytes is {}, min_bytes {}", out.most.value(), out.least.value()),
             "such a rule never matches");
     out.algorithm = word<A, 7>(fields[3], "the algorithm",
                                {{{"tree", A::tree},

@@ -37,9 +37,8 @@ LinkGroup joined(const std::string& from, const std::string& to, int first, int 
 }  // namespace
 
 void add_network_members(TopologySpec& spec, double way) {
-  const auto of = [&](auto is) { return std::find_if(spec.devices.begin(), spec.devices.end(), is); };
-  const auto gpus = of([](const DeviceGroup& g) { return g.kind == DeviceKind::gpu; });
-  const auto nics = of([&](const DeviceGroup& g) { return g.name == spec.network_devices; });
+  const auto gpus = std::ranges::find(spec.devices, DeviceKind::gpu, &DeviceGroup::kind);
+  DeviceGroup* nics = network_group(spec);
   const std::string members = gpus->name, nic = nics->name, leaf = nic + "-leaf";
   const int first = gpus->count, count = nics->count;
   const Bandwidth rate = taken_from(spec.network);

@@ -170,7 +170,7 @@ int running_channels(const Communicator& c) {
 int p2p_channels(const Communicator& c) {
   constexpr int usual = 32, first_with_all = 22900;
   const Environment& e = c.environment;
-  const bool all = c.compute_capability >= 90 && (e.version == 0 || e.version >= first_with_all);
+  const bool all = c.compute_capability >= 90 && (e.launch.version == 0 || e.launch.version >= first_with_all);
   const int wanted = std::min(all ? usual : std::min(usual, c.channels), e.max_p2p_channels.value_or(usual));
   return static_cast<int>(std::bit_ceil(static_cast<unsigned>(std::max(wanted, e.min_p2p_channels.value_or(1)))));
 }

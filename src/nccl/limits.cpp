@@ -15,7 +15,7 @@ double payload(Protocol p) { return p == Protocol::ll ? 0.5 : p == Protocol::ll1
 
 /// Microseconds for each channel that a call starts.
 double channel_start(const Environment& e, Protocol p) {
-  const bool old = p != Protocol::simple && e.version > 0 && e.version < fitted::first_quick_version;
+  const bool old = p != Protocol::simple && e.launch.version > 0 && e.launch.version < fitted::first_quick_version;
   return old ? fitted::old_channel_start : fitted::channel_start;
 }
 

@@ -32,7 +32,8 @@ double most_chunk(const Communicator& c) {
 
 /// The same of a tree over nodes [src/enqueue.cc].
 double nvls_tree_chunk(const Communicator& c, double bytes, double together) {
-  const bool whole_slots = c.environment.version > 0 && c.environment.version < fitted::first_small_nvls_tree_chunk;
+  const bool whole_slots =
+      c.environment.launch.version > 0 && c.environment.launch.version < fitted::first_small_nvls_tree_chunk;
   double chunk =
       bytes_of(c.environment.nvls_chunk, whole_slots ? slot(c.environment, Protocol::simple) : most_nvls_chunk);
   chunk = std::min(chunk, bytes_of(c.environment.nvls_tree_chunk, c.nodes >= 4 ? 65536 : chunk));

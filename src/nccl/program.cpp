@@ -304,9 +304,8 @@ Result<Program> program(const Fabric& fabric, const Group& group, const Communic
   const auto not_simulated = [](const char* why) {
     return Diagnostic{{}, why, "expected --method estimate or both, or another --algorithm"};
   };
-  const auto attached = std::find_if(fabric.spec().devices.begin(), fabric.spec().devices.end(),
-                                     [&](const DeviceGroup& g) { return g.name == fabric.spec().network_devices; });
-  if (c.nodes > 1 && (attached == fabric.spec().devices.end() || attached->kind != DeviceKind::nic))
+  const DeviceGroup* attached = network_group(fabric.spec());
+  if (c.nodes > 1 && (attached == nullptr || attached->kind != DeviceKind::nic))
     return not_simulated("the network of this machine is not attached to NICs");
   const Question q{fabric, group, c, kind, size, plan, root};
   if (plan.point_to_point) return exchange_program(q);

@@ -62,7 +62,7 @@ std::string ll128_refusal(const Communicator& c, CollectiveKind kind, Algorithm 
   if (c.environment.names_protocols(kind)) return {};  // NCCL_PROTO insists
   if (!c.factors.takes_ll128) return "LL128 is not taken, by the machine's calibration";
   if (c.ranks_per_node > 1 && !c.nvlink) return "LL128 needs NVLink inside the node";
-  if (c.compute_capability >= 100 && c.environment.version >= first_without_blackwell_ll128)
+  if (c.compute_capability >= 100 && c.environment.launch.version >= first_without_blackwell_ll128)
     return "LL128 is not taken on Blackwell since 2.29";
   const PathType most = c.compute_capability >= 90 ? PathType::pxn : PathType::pxb;
   const PathType between = (a == Algorithm::tree ? c.tree : c.ring).type_between;
@@ -298,7 +298,7 @@ struct Part {
 };
 Part part_of(const Communicator& c, Protocol p) {
   constexpr std::int64_t kib = 1024, mib = 1 << 20;
-  const int version = c.environment.version;
+  const int version = c.environment.launch.version;
   const bool across = c.nodes > 1;
   if (version > 0 && version < first_smaller_part) return {2 * mib, 2 * mib};
   if (version > 0 && version < first_small_part) return {512 * kib, 2 * mib};
@@ -312,7 +312,7 @@ Part part_of(const Communicator& c, Protocol p) {
 int channels_to_peer(const Communicator& c, std::int64_t bytes, Protocol p) {
   const Part part = part_of(c, p);
   const int most = c.p2p_channels_per_peer;
-  const bool old = c.environment.version > 0 && c.environment.version < first_smaller_part;
+  const bool old = c.environment.launch.version > 0 && c.environment.launch.version < first_smaller_part;
   int channels = most;
   while (!old && channels > 1 && channels * c.ranks > c.p2p_channels) channels /= 2;
   const std::int64_t worth = std::max<std::int64_t>(1, (bytes + part.least - 1) / part.least);
@@ -323,7 +323,7 @@ int channels_to_peer(const Communicator& c, std::int64_t bytes, Protocol p) {
 
 Plan plan_of_pairs(const Communicator& c, CollectiveKind kind, Bytes size) {
   const std::int64_t per_peer = kind == CollectiveKind::sendrecv ? size.value() : size.value() / c.ranks;
-  const int counted = counts_most_channels(c.environment.version) ? c.p2p_channels_per_peer : 1;
+  const int counted = counts_most_channels(c.environment.launch.version) ? c.p2p_channels_per_peer : 1;
   Plan out;
   out.point_to_point = true;
   out.protocol = per_peer <= counted * largest_ll_message ? Protocol::ll : Protocol::simple;
@@ -334,7 +334,7 @@ Plan plan_of_pairs(const Communicator& c, CollectiveKind kind, Bytes size) {
 bool matches(const TunerRule& rule, const Communicator& c, CollectiveKind kind, Bytes size) {
   const auto any_or = [](const auto& wanted, auto value) { return !wanted || *wanted == value; };
   // One call at a time, with buffers that are not registered.
-  return rule.kind == kind && size.value() >= rule.least && size.value() <= rule.most && any_or(rule.nodes, c.nodes) &&
+  return rule.kind == kind && size >= rule.least && size <= rule.most && any_or(rule.nodes, c.nodes) &&
          any_or(rule.ranks, c.ranks) && any_or(rule.operations, 1) && any_or(rule.registered, false);
 }
 
@@ -378,7 +378,7 @@ NvlsRates todays_nvls_rates(const Communicator& c, CollectiveKind kind, Algorith
 std::vector<Candidate> tuning_table(const Communicator& c, CollectiveKind kind, Bytes size) {
   std::vector<Candidate> out;
   if (is_point_to_point(kind)) return out;
-  const Version v = tuned::version_of(c.environment.version);
+  const Version v = tuned::version_of(c.environment.launch.version);
   for (const Algorithm a : algorithms) {
     for (const Protocol p : protocols) {
       Candidate one{a, p, false, refusal(c, kind, a, p), {}, {}, {}};

@@ -14,10 +14,11 @@ namespace collcast {
 
 namespace {
 
+double in_gb_per_s(Bandwidth rate) { return rate.value() / 1e9; }
+
 Json rows_json(const MeasureReport& report) {
   Json rows = Json::array();
   for (const MeasuredRow& row : report.rows) {
-    const double algbw = algbw_gbps(row) * 1e9;
     rows.push_back({{"collective", to_string(row.kind)},
                     {"algorithm", row.algorithm.empty() ? Json() : Json(row.algorithm)},
                     {"backend", report.system.backend},
@@ -33,8 +34,8 @@ Json rows_json(const MeasureReport& report) {
                     {"p95_s", row.p95.count()},
                     {"max_s", row.most.count()},
                     {"device_s", number(row.device)},
-                    {"algbw_bytes_per_s", algbw},
-                    {"busbw_bytes_per_s", algbw * bus_factor(row.kind, report.ranks)}});
+                    {"algbw_bytes_per_s", algbw(row).value()},
+                    {"busbw_bytes_per_s", busbw(row, report.ranks).value()}});
   }
   return rows;
 }
@@ -78,9 +79,10 @@ Table rows_table(const MeasureReport& report) {
   for (const MeasuredRow& row : report.rows) {
     std::vector<std::string> cells{std::string(to_string(row.kind)), format_bytes(row.size)};
     if (algorithms) cells.push_back(row.algorithm);
-    cells.insert(cells.end(), {row.in_place ? "yes" : "no", format_seconds(row.mean), format_seconds(row.least),
-                               format_seconds(row.median), format_seconds(row.p95), figure_text(algbw_gbps(row)),
-                               figure_text(busbw_gbps(row, report.ranks))});
+    cells.insert(cells.end(),
+                 {row.in_place ? "yes" : "no", format_seconds(row.mean), format_seconds(row.least),
+                  format_seconds(row.median), format_seconds(row.p95), figure_text(in_gb_per_s(algbw(row))),
+                  figure_text(in_gb_per_s(busbw(row, report.ranks)))});
     out.rows.push_back(std::move(cells));
   }
   return out;
@@ -88,11 +90,11 @@ Table rows_table(const MeasureReport& report) {
 
 }  // namespace
 
-double algbw_gbps(const MeasuredRow& row) {
-  return row.mean.count() > 0 ? static_cast<double>(row.size.value()) / row.mean.count() / 1e9 : 0;
+Bandwidth algbw(const MeasuredRow& row) {
+  return row.mean.count() > 0 ? Bandwidth(static_cast<double>(row.size.value()) / row.mean.count()) : Bandwidth{};
 }
 
-double busbw_gbps(const MeasuredRow& row, int ranks) { return algbw_gbps(row) * bus_factor(row.kind, ranks); }
+Bandwidth busbw(const MeasuredRow& row, int ranks) { return algbw(row) * bus_factor(row.kind, ranks); }
 
 std::string unsteady_text(const MeasureReport& report) {
   // Twice the fastest repetition: well beyond what the network of an idle machine varies by.
@@ -114,8 +116,8 @@ Table csv(const MeasureReport& report) {
     out.columns.push_back({name, "", Align::left});
   for (const MeasuredRow& row : report.rows)
     out.rows.push_back({std::string(to_string(row.kind)), fmt::format("{}", row.size.value()),
-                        fmt::format("{:.3f}", row.mean.count() * 1e6), fmt::format("{:.6g}", algbw_gbps(row)),
-                        fmt::format("{:.6g}", busbw_gbps(row, report.ranks)), row.in_place ? "1" : "0"});
+                        fmt::format("{:.3f}", row.mean.count() * 1e6), fmt::format("{:.6g}", in_gb_per_s(algbw(row))),
+                        fmt::format("{:.6g}", in_gb_per_s(busbw(row, report.ranks))), row.in_place ? "1" : "0"});
   return out;
 }
 

@@ -60,13 +60,9 @@ std::vector<NetworkRow> network_rows(const TopologySpec& spec) {
                      counted(tree->nodes_per_leaf, "node")),
          tree->bandwidth, tree->latency});
     if (tree->spines > 0) {
-      int nics = 1;
-      for (const DeviceGroup& group : spec.devices) {
-        if (group.name == spec.network_devices) nics = group.count;
-      }
       out.push_back({"leaf/spine, leaf to spine",
                      fmt::format("{}, oversubscription {:.3g}", counted(tree->spines, "spine"), tree->oversubscription),
-                     leaf_to_spine(*tree, nics), tree->spine_latency});
+                     leaf_to_spine(*tree, network_ports(spec)), tree->spine_latency});
     }
   }
   return out;

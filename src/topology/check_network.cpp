@@ -85,7 +85,7 @@ struct CheckNetwork {
 
 void check_attachment(const TopologySpec& spec, Diagnostics& out) {
   if (spec.devices.empty()) return;  // which is the error
-  const DeviceGroup* group = find_group(spec, spec.network_devices);
+  const DeviceGroup* group = network_group(spec);
   const Location* attach = key_place(spec, "attach");
   if (group == nullptr)
     out.push_back({*attach,

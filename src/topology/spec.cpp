@@ -1,6 +1,7 @@
 // The words of the vocabulary that TopologySpec shares with files, reports and messages.
 #include "collcast/topology/spec.hpp"
 
+#include <algorithm>
 #include <type_traits>
 
 namespace collcast {
@@ -83,6 +84,21 @@ void set_network_rate(NetworkSpec& network, Bandwidth rate) {
     if constexpr (!std::is_same_v<Network, std::monostate>) one.bandwidth = rate;
   };
   std::visit(set, network);
+}
+
+const DeviceGroup* network_group(const TopologySpec& spec) {
+  const auto found = std::ranges::find(spec.devices, spec.network_devices, &DeviceGroup::name);
+  return found == spec.devices.end() ? nullptr : &*found;
+}
+
+DeviceGroup* network_group(TopologySpec& spec) {
+  const auto found = std::ranges::find(spec.devices, spec.network_devices, &DeviceGroup::name);
+  return found == spec.devices.end() ? nullptr : &*found;
+}
+
+int network_ports(const TopologySpec& spec) {
+  const DeviceGroup* group = network_group(spec);
+  return group == nullptr ? 0 : group->count;
 }
 
 }  // namespace collcast

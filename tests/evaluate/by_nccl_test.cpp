@@ -23,8 +23,8 @@ Fabric box() {
   return Fabric::build(spec, 1).value();
 }
 
-/// Two nodes of four A100 on a switch, with one NIC of 25 GB/s each.
-Fabric two_boxes_with_one_nic() {
+/// Two nodes of four A100 on a switch, with one NIC of 25 GB/s each, and others that no network of it joins.
+Fabric two_boxes_with_one_nic(int idle_nics = 0) {
   TopologySpec spec;
   spec.name = "boxes";
   spec.gpu.model = "A100";
@@ -43,6 +43,10 @@ Fabric two_boxes_with_one_nic() {
   };
   spec.links = {link("gpu", "nvswitch", LinkKind::nvlink, 300e9), link("gpu", "pcie", LinkKind::pcie, 31.5e9),
                 link("nic", "pcie", LinkKind::pcie, 31.5e9)};
+  if (idle_nics > 0) {
+    spec.devices.push_back({"storage", DeviceKind::nic, idle_nics, {}});
+    spec.links.push_back(link("storage", "pcie", LinkKind::pcie, 31.5e9));
+  }
   spec.network_devices = "nic";
   StarNetwork network;
   network.bandwidth = Bandwidth(25e9);
@@ -104,4 +108,11 @@ TEST_CASE("groups at once share a node's NICs, and nothing inside a node") {
   CHECK(time(inside).value() == two);
   // Wherever a group sits, it takes the same.
   CHECK(time(all_reduce_of(Group::strided(Rank(4), 1, 2), gib)).value() == two);
+}
+
+TEST_CASE("groups at once share the NICs of the network alone") {
+  const Fabric fabric = two_boxes_with_one_nic(), more = two_boxes_with_one_nic(4);
+  CollectiveRequest request = all_reduce_of(Group::strided(Rank(0), 4, 2), std::int64_t{1} << 30);
+  for (const std::uint32_t first : {1U, 2U, 3U}) request.alongside.push_back(Group::strided(Rank(first), 4, 2));
+  CHECK(by_nccl(more)(request).value() == by_nccl(fabric)(request).value());
 }

@@ -80,7 +80,7 @@ nccl::Communicator communicator_of(const Asked& asked) {
   INFO(to_text(read.errors()));
   REQUIRE(read.ok());
   nccl::Environment environment = *read;
-  environment.version = asked_version;
+  environment.launch.version = asked_version;
   std::vector<Rank> ranks;
   for (int rank = 0; rank < asked.ranks; ++rank) ranks.emplace_back(static_cast<std::uint32_t>(rank));
   const auto out = nccl::connect(*fabric, Group::listed(std::move(ranks)), environment);

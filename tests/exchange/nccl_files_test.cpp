@@ -355,7 +355,7 @@ TEST_CASE("what the example tuner would pass over in silence is an error at its 
   // strtoull makes the largest number of -1.
   const auto open = exchange::read_tuner_table("allreduce,0,-1,ring,simple,1,1,1\n", "t");
   REQUIRE(open.ok());
-  CHECK(open->rules.front().most == std::numeric_limits<std::int64_t>::max());
+  CHECK(open->rules.front().most == Bytes(std::numeric_limits<std::int64_t>::max()));
   CHECK(tuner_errors("allreduce,0,-2,ring,simple,1,1,1\n") == Errors{"t:1:13: max_bytes is '-2'"});
   // A spreadsheet's head and CRLF are fine.
   CHECK(tuner_errors("collective_type,min_bytes,max_bytes,algorithm,protocol,channels,nNodes,nRanks\r\nreduce,0,1,ring,"

@@ -3,7 +3,11 @@
 
 #include <catch2/catch.hpp>
 
+#include <algorithm>
+#include <string_view>
+
 #include "machines.hpp"
+#include "nccl/variables.hpp"
 
 using namespace collcast;
 using nccl::Algorithm;
@@ -297,6 +301,23 @@ TEST_CASE("everything that is wrong is said at once, with the nearest right word
   CHECK(errors[4].message == "unknown variable 'NCCL_BUFSIZE'");
   CHECK(errors[4].hint == "did you mean 'NCCL_BUFFSIZE'?");
   CHECK(errors[5].message == "NCCL_LL_BUFFSIZE=4MiB: out of range or no whole number");
+}
+
+TEST_CASE("every variable is offered for its name less a letter, and no name has two rows") {
+  std::vector<std::string_view> names;
+  for (const nccl::Variable& one : nccl::variables()) {
+    CHECK(std::ranges::count(names, one.name) == 0);
+    names.push_back(one.name);
+    const Diagnostics errors = wrong({{std::string(one.name.substr(0, one.name.size() - 1)), "1"}});
+    REQUIRE(errors.size() == 1);
+    CHECK(errors.front().hint == "did you mean '" + std::string(one.name) + "'?");
+  }
+  CHECK(std::ranges::count(names, "NCCL_NVB_DISABLE") == 1);
+  // Where none is near, those that forecasts follow are listed.
+  const Diagnostics far = wrong({{"LD_LIBRARY_PATH", "1"}});
+  REQUIRE(far.size() == 1);
+  CHECK_THAT(far.front().hint, Catch::StartsWith("those that change a forecast: NCCL_ALGO, NCCL_PROTO, ") &&
+                                   Catch::EndsWith(", NCCL_COLLNET_ENABLE, NCCL_COLLNET_NODE_THRESHOLD"));
 }
 
 TEST_CASE("lists by collective name NCCL's collectives") {

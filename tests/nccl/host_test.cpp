@@ -30,8 +30,8 @@ TEST_CASE("before 2.9 a process starts the kernels of all its GPUs together, whi
   const auto time = [](int ranks, CollectiveKind kind, int version, bool one_process, const char* mode = nullptr) {
     nccl::Environment environment;
     if (mode != nullptr) environment = *nccl::read_environment(std::array{nccl::Setting{"NCCL_LAUNCH_MODE", mode, {}}});
-    environment.version = version;
-    environment.one_process = one_process;
+    environment.launch.version = version;
+    environment.launch.one_process = one_process;
     const nccl::Communicator c = test::communicator("dgx-a100", 1, ranks, environment);
     const auto best = nccl::plan(c, kind, Bytes(8));
     REQUIRE(best);

@@ -58,7 +58,7 @@ TEST_CASE("NCCL_NVLS_CHUNKSIZE is the largest chunk of NVLS, up to a slot of the
 TEST_CASE("NCCL_NVLSTREE_MAX_CHUNKSIZE goes before what NCCL has for so many nodes") {
   const auto chunk = [](std::vector<std::pair<std::string, std::string>> variables, int nodes, int version = 0) {
     nccl::Environment e = test::environment(variables);
-    e.version = version;
+    e.launch.version = version;
     return ran(test::communicator("dgx-h100", nodes, 0, e), summed, 4096 * mib, Algorithm::nvls_tree, Protocol::simple)
         .chunk;
   };
@@ -145,7 +145,7 @@ TEST_CASE("the tree of NVLS takes smaller chunks while there are few for its hea
 TEST_CASE("before 2.23 the tree of NVLS takes larger chunks where there are many for its heads") {
   // 512 KiB from 32 x 64 MiB on, 256 KiB from 16 x 32 MiB on.
   nccl::Environment environment;
-  environment.version = 22203;
+  environment.launch.version = 22203;
   const auto chunk = [&](int nodes, std::int64_t mib) {
     return ran(test::communicator("dgx-h100", nodes, 0, environment), summed, mib << 20, Algorithm::nvls_tree,
                Protocol::simple)

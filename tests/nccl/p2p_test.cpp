@@ -44,7 +44,7 @@ TEST_CASE("a channel to a peer has 64 KiB at least") {
 TEST_CASE("the parts of a pair's channels follow NCCL's version") {
   const auto planned = [](int version, std::int64_t bytes, int nodes = 1) {
     nccl::Environment environment;
-    environment.version = version;
+    environment.launch.version = version;
     const Communicator c = test::communicator("dgx-h100", nodes, 2 / nodes, environment);
     return nccl::plan(c, CollectiveKind::sendrecv, Bytes(bytes)).value();
   };

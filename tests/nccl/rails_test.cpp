@@ -76,7 +76,7 @@ TEST_CASE("a NIC with one GPU beside it closes a ring by PXN, without that by th
   CHECK(near.ring.type_between == PathType::phb);
   // PXN is of 2.12.
   nccl::Environment old = test::environment({{"NCCL_CROSS_NIC", "0"}});
-  old.version = 21100;
+  old.launch.version = 21100;
   CHECK(test::communicator("dgx-h100", 2, 0, old).ring.type_between > PathType::pxn);
 }
 

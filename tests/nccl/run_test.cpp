@@ -274,7 +274,7 @@ TEST_CASE("a calibration's factors on hops under Simple and on gaps between mess
 TEST_CASE("every further channel adds its start, and more before NCCL 2.9") {
   for (const bool old : {false, true}) {
     nccl::Environment environment;
-    environment.version = old ? 20804 : 22900;
+    environment.launch.version = old ? 20804 : 22900;
     const Communicator c = test::communicator("dgx-a100", 1, 0, environment);
     const double each = old ? nccl::fitted::old_channel_start : nccl::fitted::channel_start;
     for (const CollectiveKind kind : {CollectiveKind::all_reduce, CollectiveKind::broadcast}) {
@@ -290,7 +290,7 @@ TEST_CASE("every further channel adds its start, and more before NCCL 2.9") {
                                                                                     "dgx-a100", 1, 0,
                                                                                     [] {
                                                                                       nccl::Environment e;
-                                                                                      e.version = 20804;
+                                                                                      e.launch.version = 20804;
                                                                                       return e;
                                                                                     }()),
                                                                                 all_reduce, 1 << 20)

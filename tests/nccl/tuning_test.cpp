@@ -73,7 +73,7 @@ TEST_CASE("on one node what heads of NVLS have outside it is not asked for") {
   for (const int version : {0, 22003, 21803})
     for (const CollectiveKind kind : {reduce_all, CollectiveKind::all_gather}) {
       nccl::Environment environment;
-      environment.version = version;
+      environment.launch.version = version;
       Communicator c = test::communicator("dgx-h100", 1, 0, environment);
       const Candidate raised = candidate(c, kind, Bytes(1 << 30), Algorithm::nvls, Protocol::simple);
       const Seconds time = test::ran(c, kind, 1 << 30, Algorithm::nvls, Protocol::simple).time();
@@ -108,7 +108,7 @@ TEST_CASE("LL128 goes by how far NICs are from the algorithm's own channels") {
 TEST_CASE("older versions choose by their own constants") {
   const auto of = [](const char* machine, int nodes, int per_node, int version) {
     nccl::Environment environment;
-    environment.version = version;
+    environment.launch.version = version;
     return test::communicator(machine, nodes, per_node, environment);
   };
   const auto latency = [&](int version, Algorithm a, Protocol p) {
@@ -146,7 +146,7 @@ TEST_CASE("older versions choose by their own constants") {
 TEST_CASE("on Blackwell LL128 is not taken since 2.29") {
   for (const int version : {0, 22809, 22902}) {
     nccl::Environment environment;
-    environment.version = version;
+    environment.launch.version = version;
     const Communicator b200 = test::communicator("dgx-b200", 1, 0, environment);
     const Candidate one = candidate(b200, reduce_all, Bytes(16 << 20), Algorithm::ring, Protocol::ll128);
     CHECK(one.available == (version < 22900));
@@ -311,7 +311,7 @@ TEST_CASE(
 
 TEST_CASE("chains of 2.8.4 leave LL where ABCI's tables do, between 512 KiB and 1 MiB") {
   nccl::Environment old;
-  old.version = 20804;
+  old.launch.version = 20804;
   const auto protocol = [&](const char* machine, std::int64_t size) {
     return planned(test::communicator(machine, 1, 4, old), CollectiveKind::broadcast, Bytes(size)).protocol;
   };

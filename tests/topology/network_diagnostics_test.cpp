@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include "machines.hpp"
 
@@ -174,4 +175,19 @@ TEST_CASE("a mistake in the node and one in the network are told together") {
   TopologySpec spec = dgx(rails(4, -1, 1));
   spec.links[0].to = "nvswich";
   CHECK(refused(spec, 2).size() == 2);
+}
+
+TEST_CASE("a network's group is what it is attached to, whatever else a node has") {
+  TopologySpec spec = dgx(star());
+  REQUIRE(network_group(spec) == &spec.devices.back());
+  CHECK(network_ports(spec) == 8);
+  spec.devices.insert(spec.devices.begin(), {"storage", DeviceKind::nic, 2, {}});
+  CHECK(network_group(std::as_const(spec))->name == "nic");
+  CHECK(network_ports(spec) == 8);
+  const TopologySpec hosts = teaching(star());
+  CHECK(network_group(hosts)->kind == DeviceKind::host);
+  CHECK(network_ports(hosts) == 1);
+  spec.network_devices = "nics";
+  CHECK(network_group(spec) == nullptr);
+  CHECK(network_ports(spec) == 0);
 }

@@ -58,14 +58,14 @@ TEST_CASE("NCCL's version is the table's own, else its system's as the machine's
   MeasuredTable cw = table("cw-a100-hgx", "", 1, 8, 8);
   cw.facts.nccl_version = "unknown";
   cw.facts.one_process = true;
-  CHECK(all.place(cw)->environment.version == 20703);
+  CHECK(all.place(cw)->environment.launch.version == 20703);
   CHECK(all.place(cw)->environment.launches_groups());
   cw.facts.one_process = false;
   CHECK_FALSE(all.place(cw)->environment.launches_groups());
   cw.facts.nccl_version = "2.18.1";
-  CHECK(all.place(cw)->environment.version == 21801);
+  CHECK(all.place(cw)->environment.launch.version == 21801);
   MeasuredTable other = table("aic-a100-sxm", "", 1, 8, 8);
-  CHECK(all.place(other)->environment.version == 0);
+  CHECK(all.place(other)->environment.launch.version == 0);
 }
 
 TEST_CASE("a sidecar says whether a node's ranks are one process's, in whatever words") {

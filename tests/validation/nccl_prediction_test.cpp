@@ -58,7 +58,7 @@ TEST_CASE("a table's version of NCCL counts, where it is one") {
   const auto version = [&](const std::string& text) {
     MeasuredTable one = table({});
     one.facts.nccl_version = text;
-    return all.place(one)->environment.version;
+    return all.place(one)->environment.launch.version;
   };
   CHECK(version("2.8.4") == 20804);
   CHECK(version("2.18") == 21800);

@@ -152,14 +152,15 @@ class Making {
         borrow_network({}, Bandwidth(), fmt::format("the network of {}", made_.derivation.base));
         widen_slots(network_rate(spec));
       }
-      assume(fmt::format("nics_per_node (taken: {} of {})", ports_of(made_.spec), gb(network_rate(made_.spec))));
+      assume(fmt::format("nics_per_node (taken: {} of {})", network_ports(made_.spec), gb(network_rate(made_.spec))));
       return assume_plugin();
     }
     use("nics_per_node", facts_.nics);
     const int of = facts_.gpus_per_node > 0 ? std::min(facts_.gpus_per_node, size) : size;
     Ports ports = joint_ports(known_.nics, of);
     if (ports.count > 0) ports.count = ports.count * std::max(1, size / of);
-    if (ports.count == 0) assume(fmt::format("the number of NICs ({} has {})", made_.derivation.base, ports_of(spec)));
+    if (ports.count == 0)
+      assume(fmt::format("the number of NICs ({} has {})", made_.derivation.base, network_ports(spec)));
     const std::string kind = known_.nics.kind;
     const bool other_kind = !kind.empty() && kind != network_kind(spec);
     const Bandwidth rate = ports.rate ? *ports.rate : network_rate(spec);
@@ -179,8 +180,8 @@ class Making {
     }
     // Whether it was set, or came with a borrowed network.
     if (!near(network_rate(spec), rate_before)) widen_slots(network_rate(spec));
-    if (ports.count > 0 && ports.count != ports_of(spec)) {
-      const int before = ports_of(spec);
+    if (ports.count > 0 && ports.count != network_ports(spec)) {
+      const int before = network_ports(spec);
       join_nics(ports.count);
       change("nics_per_node", fmt::format("{} NICs instead of {}", ports.count, before),
              fmt::format("{}nics", ports.count));
@@ -250,7 +251,7 @@ class Making {
   bool as_many_nics_a_gpu(int wanted, int size) const {
     if (!known_.several_nodes || known_.nics.count == 0) return true;
     const Ports ports = joint_ports(known_.nics, wanted);
-    return ports.count * size == ports_of(made_.spec) * wanted;
+    return ports.count * size == network_ports(made_.spec) * wanted;
   }
 
   /// Another number of GPUs: what is one to one with them follows, what they are spread over thins out evenly, straight
@@ -273,7 +274,7 @@ class Making {
     }
     std::erase_if(spec.links, [](const LinkGroup& link) { return link.bandwidth.value() <= 0; });
     const std::string nics = spec.network_devices;
-    const int nics_before = ports_of(spec);
+    const int nics_before = network_ports(spec);
     for (bool changed = true; changed;) {
       changed = false;
       for (LinkGroup& link : spec.links) {
@@ -327,7 +328,7 @@ class Making {
   /// NICs evenly over what carries them.
   void join_nics(int count) {
     TopologySpec& spec = made_.spec;
-    DeviceGroup* nics = group_of(spec, spec.network_devices);
+    DeviceGroup* nics = network_group(spec);
     if (nics == nullptr || nics->kind != DeviceKind::nic) return;
     nics->count = count;
     for (const DeviceGroup& group : spec.devices)

@@ -78,11 +78,6 @@ GpuLinks links_of(const TopologySpec& spec) {
 
 Bandwidth network_rate(const TopologySpec& spec) { return collcast::network_rate(spec.network); }
 
-int ports_of(const TopologySpec& spec) {
-  const DeviceGroup* group = group_of(spec, spec.network_devices);
-  return group == nullptr ? 0 : group->count;
-}
-
 std::string network_kind(const TopologySpec& spec) { return parse_nics(spec.title).kind; }
 
 bool near(double a, double b) { return b > 0 && std::abs(a / b - 1) < 0.1; }
@@ -128,11 +123,11 @@ std::optional<Likeness> likeness(const Known& known, const TopologySpec& spec) {
   if (known.several_nodes && !std::holds_alternative<std::monostate>(spec.network)) {
     const Ports ports = joint_ports(known.nics, size);
     if (ports.rate && ports.count > 0 &&
-        near(network_rate(spec).value() * ports_of(spec), ports.rate->value() * ports.count))
+        near(network_rate(spec).value() * network_ports(spec), ports.rate->value() * ports.count))
       network += 2;
     if (ports.rate && near(network_rate(spec), *ports.rate)) network += 1;
     if (!known.nics.kind.empty() && network_kind(spec) == known.nics.kind) network += 2;
-    if (!ports.rate && ports.count > 0 && ports.count == ports_of(spec)) network += 1;
+    if (!ports.rate && ports.count > 0 && ports.count == network_ports(spec)) network += 1;
     if (!known.nics.any()) network += 1;
   }
   const int count = known.gpus == 0 ? (size >= wanted ? 1 : 0) : size == wanted ? 2 : size > wanted ? 1 : 0;

@@ -50,8 +50,6 @@ GpuLinks links_of(const TopologySpec&);
 
 /// Of one NIC; 0: no network.
 Bandwidth network_rate(const TopologySpec&);
-/// NICs of a node, or what else the network is attached to.
-int ports_of(const TopologySpec&);
 /// A file says what its NICs are in its title.
 std::string network_kind(const TopologySpec&);
 

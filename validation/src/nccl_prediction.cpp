@@ -20,8 +20,7 @@ Result<nccl::Environment> merged(const std::vector<nccl::Setting>& given, const 
   Result<nccl::Environment> out = nccl::read_environment(all);
   if (!out) return out;
   nccl::Environment environment = std::move(out).value();
-  environment.version = measured.version;
-  environment.one_process = measured.one_process;
+  environment.launch = measured.launch;
   return environment;
 }
 

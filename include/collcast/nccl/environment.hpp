@@ -5,6 +5,7 @@
 #pragma once
 
 #include <array>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -47,6 +48,12 @@ struct Files {
 /// Whether a ring may leave a node by another NIC than it came in by: never, always, or where no other fits.
 enum class CrossNic { never, always, if_needed };
 
+/// How a job was started, which no variable says.
+struct Launch {
+  int version = 0;           ///< of NCCL, as it counts (20804 is 2.8.4); 0: not known, as a current one
+  bool one_process = false;  ///< the ranks of a node are threads or GPUs of one process
+};
+
 struct Environment {
   std::vector<Setting> given;               ///< all of them
   std::vector<std::string> without_effect;  ///< names that NCCL has and that change no forecast
@@ -60,6 +67,9 @@ struct Environment {
   bool names_protocols(CollectiveKind) const;  ///< NCCL_PROTO speaks of it
   /// A GPU passes on what others have for the NIC beside it (PXN, since 2.12).
   bool relays() const;
+  /// One call starts the kernels of all GPUs of a process: so did NCCL before 2.9 where NCCL_LAUNCH_MODE did not say
+  /// PARALLEL [src/init.cc, launchMode].
+  bool launches_groups() const;
 
   std::optional<int> min_channels, max_channels;  ///< NCCL_MIN_NCHANNELS, NCCL_MAX_NCHANNELS and their older names
   std::optional<int> min_blocks, max_blocks;      ///< NCCL_MIN_CTAS, NCCL_MAX_CTAS: of these channels and of NVLS
@@ -84,15 +94,10 @@ struct Environment {
   Bytes ll_buffer{512 << 10};                ///< NCCL_LL_BUFFSIZE, of which half is payload
   Bytes ll128_buffer{4'915'200};             ///< NCCL_LL128_BUFFSIZE, of which 15/16 are payload
 
-  /// That ran, as NCCL counts versions (20804 is 2.8.4); 0: not known, as a current one. Not a variable.
-  int version = 0;
-  /// The ranks of a node are threads or GPUs of one process. Not a variable.
-  bool one_process = false;
-  /// One call starts the kernels of all GPUs of a process: so did NCCL before 2.9 where NCCL_LAUNCH_MODE did not say
-  /// PARALLEL [src/init.cc, launchMode].
-  bool launches_groups() const;
+  bool parallel_launch = false;  ///< NCCL_LAUNCH_MODE is PARALLEL
 
   Files files;
+  Launch launch;
 
   /// Bit sets by collective; absent: all.
   std::array<std::optional<unsigned>, collective_kinds> algorithm_sets, protocol_sets;

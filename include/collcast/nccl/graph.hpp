@@ -72,7 +72,7 @@ enum class Protocol;
 /// A line of the table that NCCL's example tuner reads: absent is any.
 struct TunerRule {
   CollectiveKind kind = CollectiveKind::all_reduce;
-  std::int64_t least = 0, most = std::numeric_limits<std::int64_t>::max();  ///< bytes, both included
+  Bytes least{0}, most{std::numeric_limits<std::int64_t>::max()};  ///< both included
   Algorithm algorithm{};
   Protocol protocol{};
   std::optional<int> channels, nodes, ranks, operations;

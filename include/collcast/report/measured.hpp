@@ -51,9 +51,9 @@ struct MeasureReport {
   bool complete = false;              ///< every size was measured
 };
 
-/// GB/s as nccl-tests prints them.
-double algbw_gbps(const MeasuredRow&);
-double busbw_gbps(const MeasuredRow&, int ranks);
+/// As nccl-tests has them, by the mean; 0: no time.
+Bandwidth algbw(const MeasuredRow&);
+Bandwidth busbw(const MeasuredRow&, int ranks);
 /// That the mean of some rows is mostly waiting for a processor; empty where it is not.
 std::string unsteady_text(const MeasureReport&);
 

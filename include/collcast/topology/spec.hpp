@@ -229,6 +229,12 @@ struct TopologySpec {
   Origins origins;  ///< of each value by its path in the file ("network.attach"); a machine made otherwise has none
 };
 
+/// What the network is attached to, NICs or the endpoints themselves; null: no group is named so.
+const DeviceGroup* network_group(const TopologySpec&);
+DeviceGroup* network_group(TopologySpec&);
+/// Devices of a node that the network is attached to; 0: there is no such group.
+int network_ports(const TopologySpec&);
+
 /// How far a place is from the user: -1 for what is in none of the files (an option), 0 for the first of them.
 int depth(const std::vector<SourceFile>&, const Location&);
 /// Of places that decide something together the one nearest to the user: an option, then what is in no file of the

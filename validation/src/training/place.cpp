@@ -21,12 +21,6 @@ int count_of(const TopologySpec& spec, DeviceKind kind) {
   return 0;
 }
 
-int network_ports(const TopologySpec& spec) {
-  for (const DeviceGroup& group : spec.devices)
-    if (group.name == spec.network_devices) return group.count;
-  return 0;
-}
-
 /// Per GPU and direction, in Gbit/s; 0: no network.
 double network_gbps(const TopologySpec& spec) {
   return network_rate(spec.network).value() * 8e-9 * network_ports(spec) / std::max(1, count_of(spec, DeviceKind::gpu));

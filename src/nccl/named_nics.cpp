@@ -1,4 +1,4 @@
-#include "nccl/named_adapters.hpp"
+#include "nccl/named_nics.hpp"
 
 #include <algorithm>
 #include <cctype>
@@ -9,7 +9,7 @@ namespace collcast::nccl {
 
 namespace {
 
-/// A node of more GPUs than a server has is several of them, each with adapters of the same names.
+/// A node of more GPUs than a server has is several of them, each with NICs of the same names.
 bool is_rack(const TopologySpec& spec) {
   constexpr int most_of_a_server = 16;
   return std::any_of(spec.devices.begin(), spec.devices.end(), [](const DeviceGroup& group) {
@@ -19,7 +19,7 @@ bool is_rack(const TopologySpec& spec) {
 
 }  // namespace
 
-int named_adapters(std::string_view list) {
+int named_nics(std::string_view list) {
   if (list.starts_with("^")) return 0;
   const bool exact = list.starts_with("=");
   if (exact) list.remove_prefix(1);
@@ -30,27 +30,22 @@ int named_adapters(std::string_view list) {
     list.remove_prefix(std::min(end + 1, list.size()));
     std::erase_if(name, [](unsigned char c) { return std::isspace(c) != 0; });
     if (name.empty()) continue;
-    // Of an adapter's name the port may follow, of a driver's every adapter begins so.
-    const std::string adapter = name.substr(0, name.find(':'));
-    const bool numbered = std::isdigit(static_cast<unsigned char>(adapter.empty() ? ' ' : adapter.back())) != 0;
-    if (!exact && (!numbered || adapter == "mlx4" || adapter == "mlx5")) return 0;
+    // A NIC's name may be followed by its port; a driver's is what the names of all its NICs begin with.
+    const std::string nic = name.substr(0, name.find(':'));
+    const bool numbered = std::isdigit(static_cast<unsigned char>(nic.empty() ? ' ' : nic.back())) != 0;
+    if (!exact && (!numbered || nic == "mlx4" || nic == "mlx5")) return 0;
     if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(std::move(name));
   }
   return static_cast<int>(names.size());
 }
 
-int nics_of_node(const TopologySpec& spec) {
-  for (const DeviceGroup& group : spec.devices)
-    if (group.name == spec.network_devices && group.kind == DeviceKind::nic) return group.count;
-  return 0;
-}
-
-bool names_fewer_adapters(const Setting& setting, const TopologySpec& spec) {
+bool names_fewer_nics(const Setting& setting, const TopologySpec& spec) {
   // It is of NCCL's own verbs: who brings a plugin with a latency or variables of its own (EFA, TCPX) does not read it.
   const bool own_plugin = spec.plugin.sockets || !spec.plugin.environment.empty() || spec.plugin.latency > Seconds{};
-  if (setting.name != adapters_variable || own_plugin || is_rack(spec)) return false;
-  const int named = named_adapters(setting.value);
-  return named > 0 && named < nics_of_node(spec);
+  if (setting.name != nics_variable || own_plugin || is_rack(spec)) return false;
+  const int named = named_nics(setting.value);
+  const DeviceGroup* nics = network_group(spec);
+  return named > 0 && nics != nullptr && nics->kind == DeviceKind::nic && named < nics->count;
 }
 
 }  // namespace collcast::nccl

@@ -1,0 +1,378 @@
+// NCCL_ALGO and NCCL_PROTO: a list of names, all but those after a ^, for every collective or "name:list" for some,
+// separated by semicolons. Names of variables and their values are NCCL's (its documentation, "Environment Variables").
+#include "nccl/variables.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <charconv>
+#include <string_view>
+
+namespace collcast::nccl {
+
+namespace {
+
+/// As NCCL_ALGO spells them.
+constexpr std::array nccl_words{"tree", "ring", "collnetdirect", "collnetchain", "nvls", "nvlstree", "pat"};
+
+/// NCCL's words for collectives in these lists.
+struct NamedKind {
+  const char* word;
+  CollectiveKind kind;
+};
+constexpr std::array kinds_with_choice{
+    NamedKind{"broadcast", CollectiveKind::broadcast}, NamedKind{"reduce", CollectiveKind::reduce},
+    NamedKind{"allreduce", CollectiveKind::all_reduce}, NamedKind{"allgather", CollectiveKind::all_gather},
+    NamedKind{"reducescatter", CollectiveKind::reduce_scatter}};
+
+std::string lower(std::string_view text) {
+  std::string out(text);
+  std::transform(out.begin(), out.end(), out.begin(),
+                 [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
+  return out;
+}
+
+std::string trimmed(std::string_view text) {
+  const auto space = [](char c) { return std::isspace(static_cast<unsigned char>(c)) != 0; };
+  while (!text.empty() && space(text.front())) text.remove_prefix(1);
+  while (!text.empty() && space(text.back())) text.remove_suffix(1);
+  return std::string(text);
+}
+
+std::vector<std::string> split(std::string_view text, char by) {
+  std::vector<std::string> out;
+  while (true) {
+    const std::size_t end = text.find(by);
+    out.push_back(trimmed(text.substr(0, end)));
+    if (end == std::string_view::npos) return out;
+    text.remove_prefix(end + 1);
+  }
+}
+
+Diagnostic wrong(const Setting& setting, const std::string& message, std::string hint) {
+  return {setting.where, fmt::format("{}={}: {}", setting.name, setting.value, message), std::move(hint)};
+}
+
+/// "^tree,ring" over `words`; their indices are the bits.
+std::optional<unsigned> read_set(const Setting& setting, std::string list, const std::vector<std::string>& words,
+                                 Diagnostics& errors) {
+  const bool all_but = !list.empty() && list.front() == '^';
+  if (all_but) list.erase(0, 1);
+  unsigned bits = 0;
+  for (const std::string& word : split(list, ',')) {
+    const auto found = std::find(words.begin(), words.end(), lower(word));
+    if (found == words.end()) {
+      errors.push_back(wrong(setting, word.empty() ? "a name is missing" : fmt::format("unknown name '{}'", word),
+                             word.empty() ? fmt::format("expected one of: {}", fmt::join(words, ", "))
+                                          : expected_one_of(lower(word), words)));
+      return std::nullopt;
+    }
+    bits |= 1U << static_cast<unsigned>(found - words.begin());
+  }
+  return all_but ? ~bits : bits;
+}
+
+using Sets = std::array<std::optional<unsigned>, collective_kinds>;
+
+void read_sets(const Setting& setting, const std::vector<std::string>& words, Sets& sets, Diagnostics& errors) {
+  for (const std::string& part : split(setting.value, ';')) {
+    const std::size_t colon = part.find(':');
+    if (colon == std::string::npos) {
+      const auto bits = read_set(setting, part, words, errors);
+      for (const NamedKind& named : kinds_with_choice)
+        if (bits) sets[static_cast<std::size_t>(named.kind)] = bits;
+      continue;
+    }
+    const std::string name = lower(trimmed(part.substr(0, colon)));
+    const auto kind = std::find_if(kinds_with_choice.begin(), kinds_with_choice.end(),
+                                   [&](const NamedKind& named) { return named.word == name; });
+    if (kind == kinds_with_choice.end()) {
+      std::vector<std::string> known;
+      for (const NamedKind& named : kinds_with_choice) known.emplace_back(named.word);
+      errors.push_back(wrong(setting, fmt::format("unknown collective '{}'", name), expected_one_of(name, known)));
+      continue;
+    }
+    if (const auto bits = read_set(setting, trimmed(part.substr(colon + 1)), words, errors))
+      sets[static_cast<std::size_t>(kind->kind)] = bits;
+  }
+}
+
+std::optional<std::int64_t> whole(std::string_view text) {
+  std::int64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+/// A whole number in a range that is a multiple of `step`.
+std::optional<std::int64_t> read_number(const Setting& setting, std::int64_t least, std::int64_t most,
+                                        std::int64_t step, Diagnostics& errors) {
+  const auto value = whole(setting.value);
+  if (value && *value >= least && *value <= most && *value % step == 0) return value;
+  errors.push_back(wrong(setting, "out of range or no whole number",
+                         step == 1 ? fmt::format("expected a whole number from {} to {}", least, most)
+                                   : fmt::format("expected a multiple of {} from {} to {}", step, least, most)));
+  return std::nullopt;
+}
+
+/// A kind of path by its name, or by its number in the order of older versions [src/graph/paths.cc].
+void read_level(const Setting& setting, PathType& into, Diagnostics& errors) {
+  constexpr std::array levels{PathType::loc, PathType::pix, PathType::pxb, PathType::phb, PathType::sys, PathType::sys};
+  const auto number = whole(setting.value);
+  const auto named = parse_path_type(setting.value);
+  if (number && *number >= 0 && *number < static_cast<std::int64_t>(levels.size()))
+    into = levels[static_cast<std::size_t>(*number)];
+  else if (named && *named <= PathType::sys)
+    into = *named;
+  else
+    errors.push_back(
+        wrong(setting, "no such level", "expected LOC, PIX, PXB, PHB or SYS (or another path's name), or 0 to 5"));
+}
+
+constexpr int most_channels = 64;
+/// NCCL rounds chunks of Simple down to whole 512 bytes; it has no limits, and values below make loops without number.
+constexpr std::int64_t chunk_grain = 512, least_chunk = 4096, most_chunk = std::int64_t{16} << 20;
+constexpr std::int64_t least_buffer = 64 << 10, most_buffer = std::int64_t{1} << 30;
+
+// --- readers: each of one variable, or of those of one form ---
+
+template <std::optional<int> Environment::*into, int least = 1, int most = most_channels, int step = 1>
+void count(const Setting& setting, Environment& out, Diagnostics& errors) {
+  if (const auto value = read_number(setting, least, most, step, errors)) out.*into = static_cast<int>(*value);
+}
+
+/// An older name of a count: the newer one's value stays, in whatever order they come [src/graph/connect.cc].
+template <std::optional<int> Environment::*into>
+void older_count(const Setting& setting, Environment& out, Diagnostics& errors) {
+  const auto value = read_number(setting, 1, most_channels, 1, errors);
+  if (value && !(out.*into)) out.*into = static_cast<int>(*value);
+}
+
+/// 0 is no; NCCL has a 2 of some: as it sees fit.
+template <bool Environment::*into, int most = 1>
+void enabled(const Setting& setting, Environment& out, Diagnostics& errors) {
+  if (const auto value = read_number(setting, 0, most, 1, errors)) out.*into = *value != 0;
+}
+
+template <bool Environment::*into>
+void disabled(const Setting& setting, Environment& out, Diagnostics& errors) {
+  if (const auto value = read_number(setting, 0, 1, 1, errors)) out.*into = *value == 0;
+}
+
+template <Bytes Environment::*into>
+void buffer(const Setting& setting, Environment& out, Diagnostics& errors) {
+  if (const auto value = read_number(setting, least_buffer, most_buffer, 1, errors)) out.*into = Bytes(*value);
+}
+
+template <std::optional<Bytes> Environment::*into>
+void chunk(const Setting& setting, Environment& out, Diagnostics& errors) {
+  if (const auto value = read_number(setting, least_chunk, most_chunk, chunk_grain, errors)) out.*into = Bytes(*value);
+}
+
+void without_effect(const Setting& setting, Environment& out, Diagnostics&) {
+  out.without_effect.push_back(setting.name);
+}
+
+void read_algorithms(const Setting& setting, Environment& out, Diagnostics& errors) {
+  read_sets(setting, {nccl_words.begin(), nccl_words.end()}, out.algorithm_sets, errors);
+}
+
+void read_protocols(const Setting& setting, Environment& out, Diagnostics& errors) {
+  read_sets(setting, {"ll", "ll128", "simple"}, out.protocol_sets, errors);
+}
+
+void read_gpudirect_level(const Setting& setting, Environment& out, Diagnostics& errors) {
+  read_level(setting, out.gpudirect_level, errors);
+}
+
+void read_peer_level(const Setting& setting, Environment& out, Diagnostics& errors) {
+  PathType level = PathType::pxb;
+  read_level(setting, level, errors);
+  if (level == PathType::loc)
+    out.peer_access = false;
+  else
+    out.peer_level = level;
+}
+
+/// 0 leaves what NCCL_P2P_LEVEL says.
+void read_peer_access(const Setting& setting, Environment& out, Diagnostics& errors) {
+  if (read_number(setting, 0, 1, 1, errors) == 1) out.peer_access = false;
+}
+
+/// NCCL's own value, -1 and before it -2, leaves the number to it.
+void read_net_peer_channels(const Setting& setting, Environment& out, Diagnostics& errors) {
+  if (setting.value == "-1" || setting.value == "-2")
+    without_effect(setting, out, errors);
+  else
+    count<&Environment::net_peer_channels>(setting, out, errors);
+}
+
+void read_cross_nic(const Setting& setting, Environment& out, Diagnostics& errors) {
+  if (const auto value = read_number(setting, 0, 2, 1, errors)) out.cross_nic = static_cast<CrossNic>(*value);
+}
+
+void read_collnet_nodes(const Setting& setting, Environment& out, Diagnostics& errors) {
+  if (const auto value = read_number(setting, 0, most_nodes, 1, errors)) out.collnet_nodes = static_cast<int>(*value);
+}
+
+void read_net(const Setting& setting, Environment& out, Diagnostics& errors) {
+  if (lower(setting.value) == "socket")
+    out.leave_nics.push_back(setting);
+  else
+    without_effect(setting, out, errors);
+}
+
+void read_no_verbs(const Setting& setting, Environment& out, Diagnostics& errors) {
+  if (setting.value != "0")
+    out.leave_nics.push_back(setting);
+  else
+    without_effect(setting, out, errors);
+}
+
+void read_no_bridges(const Setting& setting, Environment& out, Diagnostics& errors) {
+  const auto value = read_number(setting, 0, 1, 1, errors);
+  if (value == 1) out.no_bridges = setting;
+  if (value == 0) without_effect(setting, out, errors);
+}
+
+/// Of NCCL before 2.9 alone (Environment::launches_groups), and named as without effect.
+void read_launch_mode(const Setting& setting, Environment& out, Diagnostics& errors) {
+  out.parallel_launch = setting.value == "PARALLEL";
+  without_effect(setting, out, errors);
+}
+
+void read_pair_chunk(const Setting& setting, Environment& out, Diagnostics&) { out.pair_chunks.push_back(setting); }
+
+/// In the order in which a hint looks for the nearest name: of equally near ones the first is offered.
+constexpr std::array all_variables{
+    Variable{"NCCL_ALGO", read_algorithms, true},
+    Variable{"NCCL_PROTO", read_protocols, true},
+    Variable{"NCCL_MIN_NCHANNELS", count<&Environment::min_channels>, true},
+    Variable{"NCCL_MAX_NCHANNELS", count<&Environment::max_channels>, true},
+    Variable{"NCCL_MIN_NRINGS", older_count<&Environment::min_channels>, true},
+    Variable{"NCCL_MAX_NRINGS", older_count<&Environment::max_channels>, true},
+    Variable{"NCCL_MIN_CTAS", count<&Environment::min_blocks>, true},
+    Variable{"NCCL_MAX_CTAS", count<&Environment::max_blocks>, true},
+    Variable{"NCCL_NTHREADS", count<&Environment::threads, 64, 512, 32>, true},
+    Variable{"NCCL_LL128_NTHREADS", count<&Environment::ll128_threads, 160, 640, 32>, true},
+    Variable{"NCCL_NVLS_ENABLE", enabled<&Environment::nvls, 2>, true},
+    Variable{"NCCL_P2P_DISABLE", read_peer_access, true},
+    Variable{"NCCL_P2P_LEVEL", read_peer_level, true},
+    Variable{"NCCL_MIN_P2P_NCHANNELS", count<&Environment::min_p2p_channels>, true},
+    Variable{"NCCL_MAX_P2P_NCHANNELS", count<&Environment::max_p2p_channels>, true},
+    Variable{"NCCL_NCHANNELS_PER_NET_PEER", read_net_peer_channels, true},
+    Variable{"NCCL_BUFFSIZE", buffer<&Environment::simple_buffer>, true},
+    Variable{"NCCL_LL_BUFFSIZE", buffer<&Environment::ll_buffer>, true},
+    Variable{"NCCL_LL128_BUFFSIZE", buffer<&Environment::ll128_buffer>, true},
+    Variable{"NCCL_PAT_ENABLE", enabled<&Environment::pat, 2>, true},
+    Variable{"NCCL_NET_GDR_LEVEL", read_gpudirect_level, true},
+    Variable{"NCCL_NVLS_NCHANNELS", count<&Environment::nvls_channels>, true},
+    Variable{"NCCL_NVLS_CHUNKSIZE", chunk<&Environment::nvls_chunk>, true},
+    Variable{"NCCL_NVLSTREE_MAX_CHUNKSIZE", chunk<&Environment::nvls_tree_chunk>, true},
+    Variable{"NCCL_CROSS_NIC", read_cross_nic, true},
+    Variable{"NCCL_PXN_DISABLE", disabled<&Environment::pxn>, true},
+    Variable{"NCCL_P2P_PXN_LEVEL", enabled<&Environment::pxn_of_pairs, 2>, true},
+    Variable{"NCCL_COLLNET_ENABLE", enabled<&Environment::collnet>, true},
+    Variable{"NCCL_COLLNET_NODE_THRESHOLD", read_collnet_nodes, true},
+    // Known to NCCL, of no consequence here; the first are those that one would expect to matter.
+    Variable{"NCCL_NET_GDR_READ", without_effect},
+    Variable{"NCCL_SHM_DISABLE", without_effect},
+    Variable{"NCCL_P2P_DIRECT_DISABLE", without_effect},
+    Variable{"NCCL_P2P_USE_CUDA_MEMCPY", without_effect},
+    Variable{"NCCL_NET", read_net},
+    Variable{"NCCL_NET_PLUGIN", without_effect},
+    Variable{"NCCL_TUNER_PLUGIN", without_effect},
+    Variable{"NCCL_TUNER_CONFIG_FILE", without_effect},
+    Variable{"NCCL_PROFILER_PLUGIN", without_effect},
+    Variable{"NCCL_DEBUG", without_effect},
+    Variable{"NCCL_DEBUG_SUBSYS", without_effect},
+    Variable{"NCCL_DEBUG_FILE", without_effect},
+    Variable{"NCCL_SOCKET_IFNAME", without_effect},
+    Variable{"NCCL_SOCKET_FAMILY", without_effect},
+    Variable{"NCCL_SOCKET_NTHREADS", without_effect},
+    Variable{"NCCL_NSOCKS_PERTHREAD", without_effect},
+    Variable{"NCCL_IB_HCA", without_effect},
+    Variable{"NCCL_IB_DISABLE", read_no_verbs},
+    Variable{"NCCL_IB_GID_INDEX", without_effect},
+    Variable{"NCCL_IB_TC", without_effect},
+    Variable{"NCCL_IB_SL", without_effect},
+    Variable{"NCCL_IB_TIMEOUT", without_effect},
+    Variable{"NCCL_IB_RETRY_CNT", without_effect},
+    Variable{"NCCL_IB_QPS_PER_CONNECTION", without_effect},
+    Variable{"NCCL_IB_SPLIT_DATA_ON_QPS", without_effect},
+    Variable{"NCCL_IB_AR_THRESHOLD", without_effect},
+    Variable{"NCCL_IB_ADAPTIVE_ROUTING", without_effect},
+    Variable{"NCCL_IB_PCI_RELAXED_ORDERING", without_effect},
+    Variable{"NCCL_IB_CUDA_SUPPORT", without_effect},
+    Variable{"NCCL_IB_MERGE_NICS", without_effect},
+    Variable{"NCCL_IB_FIFO_TC", without_effect},
+    Variable{"NCCL_MNNVL_ENABLE", without_effect},
+    Variable{"NCCL_CUMEM_ENABLE", without_effect},
+    Variable{"NCCL_CUMEM_HOST_ENABLE", without_effect},
+    Variable{"NCCL_DMABUF_ENABLE", without_effect},
+    Variable{"NCCL_TOPO_FILE", without_effect},
+    Variable{"NCCL_TOPO_DUMP_FILE", without_effect},
+    Variable{"NCCL_GRAPH_FILE", without_effect},
+    Variable{"NCCL_GRAPH_DUMP_FILE", without_effect},
+    Variable{"NCCL_GRAPH_REGISTER", without_effect},
+    Variable{"NCCL_LOCAL_REGISTER", without_effect},
+    Variable{"NCCL_LAUNCH_MODE", read_launch_mode},
+    Variable{"NCCL_CHECK_POINTERS", without_effect},
+    Variable{"NCCL_IGNORE_CPU_AFFINITY", without_effect},
+    Variable{"NCCL_CHECKS_DISABLE", without_effect},
+    Variable{"NCCL_COMM_BLOCKING", without_effect},
+    Variable{"NCCL_COMM_ID", without_effect},
+    Variable{"NCCL_HOSTID", without_effect},
+    Variable{"NCCL_CONF_FILE", without_effect},
+    Variable{"NCCL_OOB_NET_ENABLE", without_effect},
+    Variable{"NCCL_SET_STACK_SIZE", without_effect},
+    Variable{"NCCL_PROGRAM", without_effect},
+    Variable{"NCCL_RAS_ENABLE", without_effect},
+    Variable{"NCCL_SINGLE_RING_THRESHOLD", without_effect},
+    Variable{"NCCL_THREAD_THRESHOLDS", without_effect},
+    Variable{"NCCL_TREE_THRESHOLD", without_effect},
+    Variable{"NCCL_WORK_FIFO_BYTES", without_effect},
+    Variable{"NCCL_WIN_ENABLE", without_effect},
+    Variable{"NCCL_NET_SHARED_BUFFERS", without_effect},
+    Variable{"NCCL_NET_SHARED_COMMS", without_effect},
+    Variable{"NCCL_NET_FORCE_FLUSH", without_effect},
+    Variable{"NCCL_NET_DISABLE_INTRA", without_effect},
+    Variable{"NCCL_GDRCOPY_ENABLE", without_effect},
+    Variable{"NCCL_FASTRAK_ENABLE", without_effect},
+    Variable{"NCCL_LL128_C2C", without_effect},
+    Variable{"NCCL_CGA_CLUSTER_SIZE", without_effect},
+    Variable{"NCCL_WARN_ENABLE_DEBUG_INFO", without_effect},
+    // Of consequence, and followed by no forecast, which is warned of where it matters.
+    Variable{"NCCL_NVB_DISABLE", read_no_bridges},
+    Variable{"NCCL_P2P_NET_CHUNKSIZE", read_pair_chunk},
+    Variable{"NCCL_P2P_NVL_CHUNKSIZE", read_pair_chunk},
+    Variable{"NCCL_P2P_PCI_CHUNKSIZE", read_pair_chunk},
+};
+
+Diagnostic unknown(const Setting& setting) {
+  std::vector<std::string> known, followed;
+  for (const Variable& one : all_variables) {
+    known.emplace_back(one.name);
+    if (one.followed) followed.emplace_back(one.name);
+  }
+  const auto near = nearest_word(setting.name, known);
+  return {setting.where, fmt::format("unknown variable '{}'", setting.name),
+          near ? fmt::format("did you mean '{}'?", *near)
+               : fmt::format("those that change a forecast: {}", fmt::join(followed, ", "))};
+}
+
+}  // namespace
+
+std::span<const Variable> variables() { return all_variables; }
+
+void read_variable(const Setting& setting, Environment& out, Diagnostics& errors) {
+  const auto found = std::ranges::find(all_variables, std::string_view(setting.name), &Variable::name);
+  if (found == all_variables.end())
+    errors.push_back(unknown(setting));
+  else
+    found->read(setting, out, errors);
+}
+
+}  // namespace collcast::nccl
