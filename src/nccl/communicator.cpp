@@ -219,7 +219,8 @@ int nvls_channels(const Communicator& c) {
 Diagnostics unfit(const StatedGraph& stated, const std::string& file, const std::vector<int>& gpus, int nodes) {
   Diagnostics out;
   const auto refuse = [&](const Location& where, const std::string& message, std::string hint) {
-    out.push_back({where, fmt::format("graph {} of {}: {}", stated.id, file, message), std::move(hint)});
+    out.push_back(
+        {where, fmt::format("graph {} of {}: {}", fmt::underlying(stated.id), file, message), std::move(hint)});
   };
   if (nodes > 1 && stated.nics == 0)
     refuse(stated.where, fmt::format("its channels have no NIC, and the group is on {} nodes", nodes),
@@ -235,7 +236,7 @@ Diagnostics unfit(const StatedGraph& stated, const std::string& file, const std:
         refuse(place ? place->gpus.at(i) : stated.where,
                fmt::format("GPU {} of a channel is not in the group", channel[i]),
                fmt::format("the group has GPUs {}", fmt::join(gpus, ", ")));
-    if (stated.graph.pattern != 5 && channel.size() != gpus.size())
+    if (stated.graph.pattern != GraphPattern::nvls && channel.size() != gpus.size())
       refuse(place ? place->channel : stated.where,
              fmt::format("a channel has {} GPUs, the group {} on a node", channel.size(), gpus.size()),
              "expected every GPU of the group once in each channel");
@@ -282,14 +283,14 @@ Diagnostics state(Found& found, std::optional<Collnet>& collnet, const GraphFile
   bool states_ring = false, states_tree = false;
   for (const StatedGraph& stated : file.graphs) {
     if (stated.is_collnet() && !collnet) continue;
-    if (stated.id == 1) {
+    if (stated.id == GraphId::tree) {
       found.tree = stated.graph;
       states_tree = true;
     }
-    if (stated.id == 3) found.nvls = stated.graph;
-    if (stated.id == 2 && collnet) collnet->chain = stated.graph;
-    if (stated.id == 4 && collnet) collnet->direct = stated.graph;
-    if (stated.id != 0) continue;
+    if (stated.id == GraphId::nvls) found.nvls = stated.graph;
+    if (stated.id == GraphId::collnet_chain && collnet) collnet->chain = stated.graph;
+    if (stated.id == GraphId::collnet_direct && collnet) collnet->direct = stated.graph;
+    if (stated.id != GraphId::ring) continue;
     found.ring = stated.graph;
     states_ring = true;
     found.nvlink = stated.graph.type_inside == PathType::nvl;

@@ -179,7 +179,7 @@ bool has_nvls(const System& system, const std::vector<int>& gpus) {
 
 Graph nvls_graph(const std::vector<int>& gpus, double inside, double between, PathType network) {
   const int heads = std::min(most_heads, static_cast<int>(gpus.size()));
-  Graph out{5, heads, of(inside), of(between), PathType::nvl, network, {}, {}};
+  Graph out{GraphPattern::nvls, heads, of(inside), of(between), PathType::nvl, network, {}, {}};
   for (int head = 0; head < heads; ++head) out.order.push_back({gpus[static_cast<std::size_t>(head)]});
   return out;
 }
@@ -207,9 +207,10 @@ Found search_inside(const System& system, const std::vector<int>& gpus, std::opt
   if (!exactly) double_channels(system, best);
   Found out;
   out.nvlink = type == PathType::nvl;
-  out.ring = {4, best.rings.count, of(best.speed), of(best.speed), type, PathType::pix, best.rings.order, {}};
+  out.ring = {
+      GraphPattern::ring, best.rings.count, of(best.speed), of(best.speed), type, PathType::pix, best.rings.order, {}};
   out.tree = out.ring;
-  out.tree.pattern = 1;
+  out.tree.pattern = GraphPattern::balanced_tree;
   // As many trees as rings: behind a switch at a speed of the list, over straight links at the rings'.
   if (system.nvswitch && best.rings.count > 0) {
     const double speed = largest(list, system.nvlink_speed / best.rings.count);
@@ -330,10 +331,11 @@ std::optional<Found> search_across(const System& system, const std::vector<int>&
   PathType between = near.type;
   if (system.cross_nic == CrossNic::never)
     for (const ChannelNics& one : best.rings.nics) between = std::max(between, one.way_out);
-  out.ring = {4, best.rings.count, of(best.speed), of(best.speed), type, between, best.rings.order, best.rings.nics};
+  out.ring = {GraphPattern::ring, best.rings.count, of(best.speed), of(best.speed), type, between,
+              best.rings.order,   best.rings.nics};
   out.tree = out.ring;
   out.tree.type_between = near.type;
-  out.tree.pattern = gpus.size() == 1 ? 3 : 1;
+  out.tree.pattern = gpus.size() == 1 ? GraphPattern::tree : GraphPattern::balanced_tree;
   out.tree.inside = of(inside);
   out.tree.order = std::move(chains.order);
   out.tree.nics = std::move(chains.nics);
