@@ -8,7 +8,6 @@
 #include <cctype>
 #include <cmath>
 #include <map>
-#include <type_traits>
 #include <variant>
 
 #include "collcast/base/units.hpp"
@@ -303,16 +302,6 @@ Diagnostics state(Found& found, std::optional<Collnet>& collnet, const GraphFile
   return {};
 }
 
-TopologySpec with_nics(TopologySpec spec, double factor) {
-  std::visit(
-      [&](auto& network) {
-        if constexpr (!std::is_same_v<std::decay_t<decltype(network)>, std::monostate>)
-          network.bandwidth = network.bandwidth * factor;
-      },
-      spec.network);
-  return spec;
-}
-
 /// Of a tree's chunk: a GPU inside a chain sends it up and down, one at its end once. On one node the search's chains
 /// may have other ends each.
 double tree_sends(const Communicator& c) {
@@ -382,9 +371,8 @@ std::optional<int> compute_capability(std::string_view gpu_model) {
   return best->capability;
 }
 
-Result<Communicator> connect(const Fabric& fabric, const Group& group, const Environment& asked, double nics) {
-  const std::optional<TopologySpec> faster = nics == 1 ? std::nullopt : std::optional(with_nics(fabric.spec(), nics));
-  const TopologySpec& spec = faster ? *faster : fabric.spec();
+Result<Communicator> connect(const Fabric& fabric, const Group& group, const Environment& asked) {
+  const TopologySpec& spec = fabric.spec();
   check(group.size() > 0, "a communicator has a rank");
   if (spec.gpu.model.empty())
     return cannot(fmt::format("NCCL runs on NVIDIA GPUs, and {} has none", spec.name), "expected --library ideal");

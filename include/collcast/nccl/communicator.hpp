@@ -82,9 +82,8 @@ struct Communicator {
   Environment environment{};        ///< with what the machine sets, where the job has several nodes
 };
 
-/// Fails where the group is not on NVIDIA GPUs, their compute capability is unknown, or nothing joins them. With NICs
-/// of `nics` times the rate that the machine's have.
-Result<Communicator> connect(const Fabric&, const Group&, const Environment& = {}, double nics = 1);
+/// Fails where the group is not on NVIDIA GPUs, their compute capability is unknown, or nothing joins them.
+Result<Communicator> connect(const Fabric&, const Group&, const Environment& = {});
 
 /// connect()'s answers, kept by fabric, ranks and variables, as a search takes longer than a price. Fabrics must stay
 /// alive. May be asked by several threads at once.
