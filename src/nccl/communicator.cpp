@@ -443,27 +443,26 @@ void put_channels(const Searched& searched, const Seen& seen, const std::vector<
   out.p2p_channels_per_peer = p2p_channels_per_peer(out, seen.system, first_node);
 }
 
-/// Of the NICs' part in collectives, and in pairs.
-void put_nic_terms(const Found& found, const System& system, Communicator& out) {
-  out.nics = found.nics;
-  out.nic_rate = Bandwidth(found.nic_rate * 1e9);
-  out.nics_by_pcie = found.nic_rate < system.nic_speed;
-  out.nics_beside = found.nics_beside;
+NicTerms nic_terms(const Found& found, const System& system, int nodes) {
+  NicTerms out;
+  out.count = found.nics;
+  out.rate = Bandwidth(found.nic_rate * 1e9);
+  out.by_pcie = found.nic_rate < system.nic_speed;
   // NCCL books trees of two nodes by what they have inside.
-  out.trees_held_by_nics = out.nodes == 2 ? found.trees_held_by_nics : found.held_by_nics;
-  out.p2p_nics = found.of_pairs.nics;
-  out.p2p_nics_of_gpu = found.of_pairs.of_gpu;
-  out.p2p_nic_rate = Bandwidth(found.of_pairs.nic_rate * 1e9);
-  out.p2p_gpu_rate = Bandwidth(found.of_pairs.gpu_rate * 1e9);
-  out.relays_pairs = out.nvlink && out.environment.relays() && out.environment.pxn_of_pairs;
+  out.hold_trees = nodes == 2 ? found.trees_held_by_nics : found.held_by_nics;
+  out.beside_gpu = found.nics_beside;
+  return out;
 }
 
-/// What lies between them; of pairs by the NICs that these have.
-void put_network(const Fabric& fabric, const Group& group, const GroupsNodes& nodes, bool alike, Communicator& out) {
-  if (!alike && fabric.nics_per_node() > 0)
-    out.loads = pair_loads(fabric, group, out.p2p_nics_of_gpu, out.relays_pairs);
-  if (out.nodes > 1) out.network_latency = network_latency(fabric, nodes);
-  if (out.p2p_nics > 1) out.across_rails = across_rails(fabric.spec(), out.network_latency);
+PairTerms pair_terms(const PairNics& nics, bool relayed, const Fabric& fabric, const Group& group, bool alike) {
+  PairTerms out;
+  out.nics = nics.nics;
+  out.nics_of_gpu = nics.of_gpu;
+  out.nic_rate = Bandwidth(nics.nic_rate * 1e9);
+  out.gpu_rate = Bandwidth(nics.gpu_rate * 1e9);
+  if (!alike && fabric.nics_per_node() > 0) out.loads = pair_loads(fabric, group, out.nics_of_gpu, relayed);
+  out.relayed = relayed;
+  return out;
 }
 
 /// Of NVLinks of a GPU of this rate, the share that rings fill on the node where they fill least.
@@ -479,18 +478,20 @@ double share_of_rings(const System& system, const Graph& ring, int nodes, Bandwi
   return least;
 }
 
-/// Of the links of a GPU, by the data sheet.
-void put_gpu_terms(bool over_nvlink, const System& system, const std::vector<std::vector<int>>& unlike,
-                   Communicator& out) {
-  out.gpu_rate = over_nvlink ? system.nvlink_rate : Bandwidth();
-  out.ring_links = share_of_rings(system, out.ring, out.nodes, out.gpu_rate);
-  out.tree_sends = tree_sends(out);
-  out.pair_rates = {out.gpu_rate, out.gpu_rate, out.gpu_rate};
+/// Of a communicator that has its channels.
+GpuTerms gpu_terms(const Communicator& c, bool over_nvlink, const System& system,
+                   const std::vector<std::vector<int>>& unlike) {
+  GpuTerms out;
+  out.nvlink = over_nvlink ? system.nvlink_rate : Bandwidth();
+  out.ring_links = share_of_rings(system, c.ring, c.nodes, out.nvlink);
+  out.tree_sends = tree_sends(c);
+  out.pair_rates = {out.nvlink, out.nvlink, out.nvlink};
   for (const std::vector<int>& gpus : unlike)
-    if (const auto straight = pair_rates(system, gpus, out.nodes); straight && over_nvlink)
+    if (const auto straight = pair_rates(system, gpus, c.nodes); straight && over_nvlink)
       keep_slowest(out.pair_rates, *straight);
   for (const System::Edge& edge : system.edges[static_cast<std::size_t>(system.first_gpu)])
-    out.pcie_rate = std::max(out.pcie_rate, Bandwidth(edge.rate * 1e9));
+    out.pcie = std::max(out.pcie, Bandwidth(edge.rate * 1e9));
+  return out;
 }
 
 }  // namespace
@@ -531,9 +532,12 @@ Result<Communicator> connect(const Fabric& fabric, const Group& group, const Env
   if (!searched) return searched.errors();
   // Graphs are final from here on: channels are counted by them, and what a run reaches by graphs and channels.
   put_channels(*searched, *seen, unlike.front(), out);
-  put_nic_terms(searched->found, seen->system, out);
-  put_network(fabric, group, nodes, unlike.size() == 1, out);
-  put_gpu_terms(searched->found.nvlink, seen->system, unlike, out);
+  out.nics = nic_terms(searched->found, seen->system, out.nodes);
+  const bool relayed = out.nvlink && seen->environment.relays() && seen->environment.pxn_of_pairs;
+  out.pairs = pair_terms(searched->found.of_pairs, relayed, fabric, group, unlike.size() == 1);
+  out.gpu = gpu_terms(out, searched->found.nvlink, seen->system, unlike);
+  if (out.nodes > 1) out.network_latency = network_latency(fabric, nodes);
+  if (out.pairs.nics > 1) out.across_rails = across_rails(fabric.spec(), out.network_latency);
   return out;
 }
 

@@ -102,7 +102,7 @@ Result<Fabric> with_network(const Fabric& fabric, double factor) {
 /// data's time as it is.
 bool leaves_nics_unused(const Fabric& fabric, const nccl::Communicator& c, const CollectiveRequest& request,
                         const nccl::Run& run, std::optional<nccl::Algorithm> only) {
-  if (c.nodes == 1 || c.nics_by_pcie || run.data < run.time() * 0.5) return false;
+  if (c.nodes == 1 || c.nics.by_pcie || run.data < run.time() * 0.5) return false;
   const Result<Fabric> machine = with_network(fabric, 2);
   if (!machine) return false;
   const auto faster = nccl::connect(*machine, request.group, c.environment);
