@@ -71,22 +71,24 @@ std::string compared_graph(const char* what, const nccl::Graph& own, const nccl:
                                                  : ": the same, in other orders");
 }
 
-/// Of graph 2 or 4.
+/// Of a CollNet graph.
 std::string compared_collnet(const nccl::Communicator& own, const nccl::StatedGraph& stated) {
-  const char* what = stated.id == 2 ? "CollNet chain" : "CollNet direct";
+  const char* what = stated.id == nccl::GraphId::collnet_chain ? "CollNet chain" : "CollNet direct";
   if (!own.collnet) return fmt::format("{}: not used, {}", what, own.without_collnet);
-  if (stated.id == 4 && !own.collnet->direct) return fmt::format("{}: the search has none, the file has", what);
-  return compared_graph(what, stated.id == 2 ? own.collnet->chain : *own.collnet->direct, stated.graph);
+  if (stated.id == nccl::GraphId::collnet_direct && !own.collnet->direct)
+    return fmt::format("{}: the search has none, the file has", what);
+  return compared_graph(what, stated.id == nccl::GraphId::collnet_chain ? own.collnet->chain : *own.collnet->direct,
+                        stated.graph);
 }
 
 std::vector<std::string> compared_graphs(const nccl::Communicator& own, const nccl::Communicator& stated,
                                          const nccl::GraphFile& file) {
   std::vector<std::string> out{fmt::format("beside {}:", file.name)};
   for (const nccl::StatedGraph& graph : file.graphs) {
-    if (graph.id == 0) out.push_back(compared_graph("ring", own.ring, graph.graph));
-    if (graph.id == 1) out.push_back(compared_graph("tree", own.tree, graph.graph));
-    if (graph.id == 3 && own.nvls) out.push_back(compared_graph("NVLS", *own.nvls, graph.graph));
-    if (graph.id == 3 && !own.nvls) out.push_back("NVLS: the search has none, the file has");
+    if (graph.id == nccl::GraphId::ring) out.push_back(compared_graph("ring", own.ring, graph.graph));
+    if (graph.id == nccl::GraphId::tree) out.push_back(compared_graph("tree", own.tree, graph.graph));
+    if (graph.id == nccl::GraphId::nvls && own.nvls) out.push_back(compared_graph("NVLS", *own.nvls, graph.graph));
+    if (graph.id == nccl::GraphId::nvls && !own.nvls) out.push_back("NVLS: the search has none, the file has");
     if (graph.is_collnet()) out.push_back(compared_collnet(own, graph));
   }
   out.push_back(fmt::format("coll channels: {} by the search, {} by the file", own.channels, stated.channels));

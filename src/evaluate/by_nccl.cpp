@@ -33,13 +33,13 @@ nccl::Communicator beside(nccl::Communicator c, const Fabric& fabric, const Coll
     const double wanted = nics * static_cast<double>(here + 1);
     if (wanted > there_are) rate = rate * (there_are / wanted);
   };
-  share(c.nics, c.nic_rate);
+  share(c.nics.count, c.nics.rate);
   // Beside others a GPU has one NIC before all have less of theirs.
-  if (c.p2p_nics * static_cast<double>(here + 1) > there_are) {
-    c.p2p_nics /= c.p2p_nics_of_gpu;
-    c.p2p_nics_of_gpu = 1;
+  if (c.pairs.nics * static_cast<double>(here + 1) > there_are) {
+    c.pairs.nics /= c.pairs.nics_of_gpu;
+    c.pairs.nics_of_gpu = 1;
   }
-  share(c.p2p_nics, c.p2p_nic_rate);
+  share(c.pairs.nics, c.pairs.nic_rate);
   return c;
 }
 

@@ -18,6 +18,9 @@ namespace collcast::exchange {
 
 namespace {
 
+using nccl::GraphId;
+using nccl::GraphPattern;
+
 constexpr int most_channels = 64;
 /// Of rings, trees and CollNet's chains, each of which NCCL runs twice [src/init.cc, ringGraph.maxChannels of
 /// MAXCHANNELS / 2; src/graph/connect.cc]: it has no room for more.
@@ -82,32 +85,43 @@ StatedChannel channel_of(Element& e) {
 }
 
 /// One GPU per node has trees for both of CollNet.
-bool has_pattern(int id, std::int64_t pattern) {
-  if (id == 0) return pattern == 4;
-  if (id == 1) return pattern >= 1 && pattern <= 3;
-  if (id == 3) return pattern == 5;
-  return pattern == 3 || (id == 4 && pattern == 6);
+bool has_pattern(GraphId id, GraphPattern pattern) {
+  const bool is_tree = pattern == GraphPattern::tree;
+  switch (id) {
+    case GraphId::ring:
+      return pattern == GraphPattern::ring;
+    case GraphId::tree:
+      return is_tree || pattern == GraphPattern::balanced_tree || pattern == GraphPattern::split_tree;
+    case GraphId::collnet_chain:
+      return is_tree;
+    case GraphId::nvls:
+      return pattern == GraphPattern::nvls;
+    case GraphId::collnet_direct:
+      return is_tree || pattern == GraphPattern::collnet_direct;
+  }
+  return false;
 }
 
 std::optional<nccl::StatedGraph> graph_of(XmlFile& xml, Element& e) {
   nccl::StatedGraph out;
   out.where = e.place();
-  out.id = static_cast<int>(e.required_integer("id", 0, 4).value_or(0));
-  const auto pattern = e.required_integer("pattern", 1, 6);
-  if (pattern && !has_pattern(out.id, *pattern))
-    e.error("pattern", fmt::format("graph {} has pattern {}", out.id, *pattern),
+  out.id = static_cast<GraphId>(e.required_integer("id", 0, 4).value_or(fmt::underlying(GraphId::ring)));
+  const auto number = e.required_integer("pattern", 1, 6);
+  const auto pattern = static_cast<GraphPattern>(number.value_or(fmt::underlying(GraphPattern::ring)));
+  if (number && !has_pattern(out.id, pattern))
+    e.error("pattern", fmt::format("graph {} has pattern {}", fmt::underlying(out.id), *number),
             "expected 4 (ring) for graph 0, 1 to 3 (trees) for 1, 3 (a tree) for 2, 5 (NVLS) for 3, 6 (CollNet direct) "
             "or 3 for 4");
   const auto count = e.required_integer("nchannels", 0, most_channels);
-  const bool twice = out.id < 3;
+  const bool twice = out.id != GraphId::nvls && out.id != GraphId::collnet_direct;
   if (twice && count.value_or(0) > most_channels_run_twice)
-    e.error("nchannels", fmt::format("nchannels of graph {} is {}", out.id, *count),
+    e.error("nchannels", fmt::format("nchannels of graph {} is {}", fmt::underlying(out.id), *count),
             fmt::format("expected up to {}: NCCL runs each channel of rings and trees twice, and has {} at most",
                         most_channels_run_twice, most_channels));
   std::optional<double> inside, between;  // GB/s
   for (const char* name : {"speedintra", "speedinter"})
     if (!e.has(name)) xml.error(e.place(), fmt::format("<graph> has no '{}'", name), "expected GB/s of a channel");
-  out.graph = {static_cast<int>(pattern.value_or(4)),
+  out.graph = {pattern,
                static_cast<int>(count.value_or(0)),
                Bandwidth((inside = e.number("speedintra", 0)).value_or(0) * 1e9),
                Bandwidth((between = e.number("speedinter", 0)).value_or(0) * 1e9),
@@ -135,7 +149,7 @@ std::optional<nccl::StatedGraph> graph_of(XmlFile& xml, Element& e) {
     xml.error(e.place(), "some channels leave the node and some do not", "expected <net> in all or none");
   // NVLS states none inside, a graph of one node none between.
   const auto is_speed = [](double gb) { return gb >= least_speed && gb <= most_speed; };
-  if (count.value_or(0) > 0 && inside && !is_speed(*inside) && (out.id != 3 || *inside > 0))
+  if (count.value_or(0) > 0 && inside && !is_speed(*inside) && (out.id != GraphId::nvls || *inside > 0))
     e.error("speedintra", fmt::format("speedintra is {:g}", *inside), "expected GB/s of a channel");
   if (between && !is_speed(*between) && *between > 0)
     e.error("speedinter", fmt::format("speedinter is {:g}", *between), "expected GB/s of a channel");
@@ -155,13 +169,13 @@ Result<ReadGraphs> read_nccl_graphs(std::string_view text, const std::string& fi
   root.finish();
   ReadGraphs out;
   out.file.name = shown(std::filesystem::path(file).filename().string());
-  std::map<int, Location> seen;
+  std::map<GraphId, Location> seen;
   for (Element& child : root.children({"graph"})) {
     auto graph = graph_of(xml, child);
     if (!graph) continue;
     const auto [there, is_new] = seen.emplace(graph->id, graph->where);
     if (!is_new)
-      xml.error(graph->where, fmt::format("graph {} is there twice", graph->id),
+      xml.error(graph->where, fmt::format("graph {} is there twice", fmt::underlying(graph->id)),
                 fmt::format("the first is at {}", to_text(there->second)));
     out.file.graphs.push_back(std::move(*graph));
   }

@@ -137,9 +137,9 @@ Rates rates_of(const Question& q, const Limits& l, double chunk) {
   out.port = l.gpu;
   out.hop = l.hop - within_hop(l, chunk);
   if (c.nodes > 1) {
-    out.nic = std::min(l.nics / c.nics, channels_of_a_nic(q.c, q.plan) * chunk / through_network(l, chunk));
+    out.nic = std::min(l.nics / c.nics.count, channels_of_a_nic(q.c, q.plan) * chunk / through_network(l, chunk));
     out.by_receivers_rail = c.nvlink && c.environment.relays();
-    out.nics_beside = c.nics_beside;
+    out.nics_beside = c.nics.beside_gpu;
     out.network = c.factors.network_hop;
     out.way = c.factors.network_hop * c.network_latency.count();
     out.beyond = network_hop(l, chunk) - c.factors.network_hop * c.network_latency.count() - out.hop;

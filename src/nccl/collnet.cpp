@@ -16,7 +16,7 @@ const Graph& graph_of(const Communicator& c, Algorithm a) {
 
 double nic_rate(const Communicator& c) {
   const double over_host = c.ring.type_between >= PathType::phb ? fitted::nic_over_host : 1;
-  return c.nic_rate.value() * std::min(fitted::collnet_nic, over_host) * c.factors.network;
+  return c.nics.rate.value() * std::min(fitted::collnet_nic, over_host) * c.factors.network;
 }
 
 /// Of `lanes` heads or channels those that the busiest NIC has.
@@ -205,7 +205,7 @@ int collnet_nic(const Communicator& c, const Plan& plan, int head) {
       plan.algorithm == Algorithm::collnet_chain
           ? static_cast<std::size_t>(head) % graph.order.size()
           : static_cast<std::size_t>(collnet_head_channels(c, plan.algorithm)[static_cast<std::size_t>(head)]);
-  return channel < graph.nics.size() ? graph.nics[channel].in : static_cast<int>(channel) % std::max(1, c.nics);
+  return channel < graph.nics.size() ? graph.nics[channel].in : static_cast<int>(channel) % std::max(1, c.nics.count);
 }
 
 CollnetRun collnet_run(const Communicator& c, CollectiveKind kind, Bytes size, const Plan& plan) {

@@ -128,7 +128,7 @@ Rates rates_of_network(const Question& q, const CollnetRun& run) {
 void add_links(const Question& q, double threads, Rates& rates) {
   const Limits l = limits(q.c, q.plan, false);
   if (q.c.nvlink) {
-    if (q.c.ranks_per_node > 1) rates.nvlink = l.gpu / q.c.gpu_rate.value();
+    if (q.c.ranks_per_node > 1) rates.nvlink = l.gpu / q.c.gpu.nvlink.value();
     rates.port = threads;
   } else {
     rates.pcie = fitted::pcie_efficiency;
@@ -160,7 +160,7 @@ Rates rates_of_nvls(const Question& q, const CollnetRun& run, int members) {
   const double load = two_ways ? 1 : (gpus - 1) / gpus;
   const int links = two_ways ? 8 : 4;  // to and from members of the switch
   Rates rates = rates_of_network(q, run);
-  rates.nvlink = load * q.bytes() / run.count / run.inside / q.c.gpu_rate.value();
+  rates.nvlink = load * q.bytes() / run.count / run.inside / q.c.gpu.nvlink.value();
   rates.switch_members = members;
   rates.switch_link = std::max(0.0, run.in_switch - (two_ways ? run.inside : 0)) / links;
   return rates;

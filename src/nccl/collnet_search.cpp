@@ -96,7 +96,7 @@ std::optional<Graph> search_direct(const System& system, const std::vector<int>&
   double_channels(system, gpus.size(), found);
   raise_inside(system, gpus.size(), list, found);
   const auto gb = [](double speed) { return Bandwidth(speed * 1e9); };
-  Graph out{gpus.size() == 1 ? 3 : 6,
+  Graph out{gpus.size() == 1 ? GraphPattern::tree : GraphPattern::collnet_direct,
             static_cast<int>(found.heads.size()),
             gb(found.inside),
             gb(found.between),
@@ -117,7 +117,7 @@ std::optional<Graph> search_direct(const System& system, const std::vector<int>&
 
 Collnet search_collnet(const System& system, const std::vector<int>& gpus, const Graph& trees) {
   Collnet out{trees, search_direct(system, gpus)};
-  out.chain.pattern = 3;
+  out.chain.pattern = GraphPattern::tree;
   return out;
 }
 

@@ -8,7 +8,7 @@
 #include <cctype>
 #include <cmath>
 #include <map>
-#include <type_traits>
+#include <utility>
 #include <variant>
 
 #include "collcast/base/units.hpp"
@@ -51,8 +51,10 @@ std::string squeezed(std::string_view name) {
 }
 
 /// GPUs of the group in each node that it is on, numbered in the node.
-std::map<NodeId, std::vector<int>> by_node(const Fabric& fabric, const Group& group) {
-  std::map<NodeId, std::vector<int>> out;
+using GroupsNodes = std::map<NodeId, std::vector<int>>;
+
+GroupsNodes by_node(const Fabric& fabric, const Group& group) {
+  GroupsNodes out;
   for (int i = 0; i < group.size(); ++i) {
     const Rank rank = group[i];
     out[fabric.node_of(rank)].push_back(gpu_in_node(fabric, rank));
@@ -61,8 +63,16 @@ std::map<NodeId, std::vector<int>> by_node(const Fabric& fabric, const Group& gr
   return out;
 }
 
+/// The sets of GPUs that nodes have of the group, each once.
+std::vector<std::vector<int>> unlike_nodes(const GroupsNodes& nodes) {
+  std::vector<std::vector<int>> out;
+  for (const auto& [node, gpus] : nodes)
+    if (std::find(out.begin(), out.end(), gpus) == out.end()) out.push_back(gpus);
+  return out;
+}
+
 /// Of the links between the NICs: from the first node's first rank to the next node's, and to the last's.
-Seconds network_latency(const Fabric& fabric, const std::map<NodeId, std::vector<int>>& nodes) {
+Seconds network_latency(const Fabric& fabric, const GroupsNodes& nodes) {
   const auto rank_of = [&](const std::pair<const NodeId, std::vector<int>>& node) {
     return Rank(static_cast<std::uint32_t>(static_cast<int>(node.first.value()) * fabric.ranks_per_node() +
                                            node.second.front()));
@@ -96,7 +106,7 @@ void keep_channels(Graph& graph, int channels) {
 }
 
 /// `other`: of nodes with these GPUs.
-void slowest(Graph& into, const Graph& other, const std::vector<int>& gpus) {
+void keep_slowest(Graph& into, const Graph& other, const std::vector<int>& gpus) {
   into.elsewhere.push_back({gpus, other.order, other.nics});
   keep_channels(into, std::min(into.channels, other.channels));
   into.inside = std::min(into.inside, other.inside);
@@ -105,24 +115,24 @@ void slowest(Graph& into, const Graph& other, const std::vector<int>& gpus) {
   into.type_between = std::max(into.type_between, other.type_between);
 }
 
-void slowest(PairRates& into, const PairRates& other) {
+void keep_slowest(PairRates& into, const PairRates& other) {
   into.all = std::min(into.all, other.all);
   into.next = std::min(into.next, other.next);
   into.root = std::min(into.root, other.root);
 }
 
-void slowest(PairNics& into, const PairNics& other) {
+void keep_slowest(PairNics& into, const PairNics& other) {
   into.nics = std::min(into.nics, other.nics);
   into.of_gpu = std::min(into.of_gpu, other.of_gpu);
   into.nic_rate = std::min(into.nic_rate, other.nic_rate);
   into.gpu_rate = std::min(into.gpu_rate, other.gpu_rate);
 }
 
-void slowest(Found& into, const Found& other, const std::vector<int>& gpus) {
-  slowest(into.ring, other.ring, gpus);
-  slowest(into.tree, other.tree, gpus);
+void keep_slowest(Found& into, const Found& other, const std::vector<int>& gpus) {
+  keep_slowest(into.ring, other.ring, gpus);
+  keep_slowest(into.tree, other.tree, gpus);
   if (into.nvls && other.nvls)
-    slowest(*into.nvls, *other.nvls, gpus);
+    keep_slowest(*into.nvls, *other.nvls, gpus);
   else
     into.nvls.reset();
   into.nvlink = into.ring.type_inside == PathType::nvl;  // a GPU alone on its node has no say
@@ -130,16 +140,27 @@ void slowest(Found& into, const Found& other, const std::vector<int>& gpus) {
   into.nic_rate = std::min(into.nic_rate, other.nic_rate);
   into.held_by_nics = into.held_by_nics && other.held_by_nics;
   into.trees_held_by_nics = into.trees_held_by_nics && other.trees_held_by_nics;
-  slowest(into.of_pairs, other.of_pairs);
+  keep_slowest(into.of_pairs, other.of_pairs);
   into.nics_beside = std::max(into.nics_beside, other.nics_beside);
 }
 
-void slowest(Collnet& into, const Collnet& other, const std::vector<int>& gpus) {
-  slowest(into.chain, other.chain, gpus);
+void keep_slowest(Collnet& into, const Collnet& other, const std::vector<int>& gpus) {
+  keep_slowest(into.chain, other.chain, gpus);
   if (into.direct && other.direct)
-    slowest(*into.direct, *other.direct, gpus);
+    keep_slowest(*into.direct, *other.direct, gpus);
   else
     into.direct.reset();
+}
+
+/// What the search finds for all patterns.
+struct Searched {
+  Found found;
+  std::optional<Collnet> collnet;
+};
+
+void keep_slowest(Searched& into, const Searched& other, const std::vector<int>& gpus) {
+  keep_slowest(into.found, other.found, gpus);
+  if (into.collnet) keep_slowest(*into.collnet, *other.collnet, gpus);
 }
 
 /// Why NCCL does not initialize it [src/init.cc]; empty: it does.
@@ -219,7 +240,8 @@ int nvls_channels(const Communicator& c) {
 Diagnostics unfit(const StatedGraph& stated, const std::string& file, const std::vector<int>& gpus, int nodes) {
   Diagnostics out;
   const auto refuse = [&](const Location& where, const std::string& message, std::string hint) {
-    out.push_back({where, fmt::format("graph {} of {}: {}", stated.id, file, message), std::move(hint)});
+    out.push_back(
+        {where, fmt::format("graph {} of {}: {}", fmt::underlying(stated.id), file, message), std::move(hint)});
   };
   if (nodes > 1 && stated.nics == 0)
     refuse(stated.where, fmt::format("its channels have no NIC, and the group is on {} nodes", nodes),
@@ -235,7 +257,7 @@ Diagnostics unfit(const StatedGraph& stated, const std::string& file, const std:
         refuse(place ? place->gpus.at(i) : stated.where,
                fmt::format("GPU {} of a channel is not in the group", channel[i]),
                fmt::format("the group has GPUs {}", fmt::join(gpus, ", ")));
-    if (stated.graph.pattern != 5 && channel.size() != gpus.size())
+    if (stated.graph.pattern != GraphPattern::nvls && channel.size() != gpus.size())
       refuse(place ? place->channel : stated.where,
              fmt::format("a channel has {} GPUs, the group {} on a node", channel.size(), gpus.size()),
              "expected every GPU of the group once in each channel");
@@ -276,20 +298,21 @@ void find_ways(Graph& graph, const System& system, const std::vector<int>& gpus)
 }
 
 /// Puts a file's graphs in the place of the search's; trees that it does not state are searched for beside its rings.
-Diagnostics state(Found& found, std::optional<Collnet>& collnet, const GraphFile& file, const System& system,
-                  const std::vector<std::vector<int>>& unlike, int nodes) {
+Diagnostics take_stated(Searched& into, const GraphFile& file, const System& system,
+                        const std::vector<std::vector<int>>& unlike, int nodes) {
+  auto& [found, collnet] = into;
   if (Diagnostics errors = unfit(file, collnet.has_value(), unlike, nodes); !errors.empty()) return errors;
   bool states_ring = false, states_tree = false;
   for (const StatedGraph& stated : file.graphs) {
     if (stated.is_collnet() && !collnet) continue;
-    if (stated.id == 1) {
+    if (stated.id == GraphId::tree) {
       found.tree = stated.graph;
       states_tree = true;
     }
-    if (stated.id == 3) found.nvls = stated.graph;
-    if (stated.id == 2 && collnet) collnet->chain = stated.graph;
-    if (stated.id == 4 && collnet) collnet->direct = stated.graph;
-    if (stated.id != 0) continue;
+    if (stated.id == GraphId::nvls) found.nvls = stated.graph;
+    if (stated.id == GraphId::collnet_chain && collnet) collnet->chain = stated.graph;
+    if (stated.id == GraphId::collnet_direct && collnet) collnet->direct = stated.graph;
+    if (stated.id != GraphId::ring) continue;
     found.ring = stated.graph;
     states_ring = true;
     found.nvlink = stated.graph.type_inside == PathType::nvl;
@@ -300,16 +323,6 @@ Diagnostics state(Found& found, std::optional<Collnet>& collnet, const GraphFile
   for (Graph* graph : {&found.ring, &found.tree}) find_ways(*graph, system, unlike.front());
   align(found.ring, found.tree);
   return {};
-}
-
-TopologySpec with_nics(TopologySpec spec, double factor) {
-  std::visit(
-      [&](auto& network) {
-        if constexpr (!std::is_same_v<std::decay_t<decltype(network)>, std::monostate>)
-          network.bandwidth = network.bandwidth * factor;
-      },
-      spec.network);
-  return spec;
 }
 
 /// Of a tree's chunk: a GPU inside a chain sends it up and down, one at its end once. On one node the search's chains
@@ -354,6 +367,133 @@ Diagnostic too_slow(const TopologySpec& spec, double least) {
   return out;
 }
 
+/// What NCCL goes by before it searches.
+struct Seen {
+  Environment environment;  ///< with what the machine sets
+  System system;            ///< one node
+};
+
+/// Fails where that is enough to know that it does not run.
+Result<Seen> see(const Fabric& fabric, const Environment& asked) {
+  const TopologySpec& spec = fabric.spec();
+  if (spec.gpu.model.empty())
+    return cannot(fmt::format("NCCL runs on NVIDIA GPUs, and {} has none", spec.name), "expected --library ideal");
+  const auto capability = compute_capability(spec.gpu.model);
+  if (!capability)
+    return cannot(fmt::format("the compute capability of '{}' ({}) is not known", spec.gpu.model, spec.name),
+                  "expected a gpu.model that begins with the name of a chip, such as H100 or RTX-4090");
+  const Result<Environment> environment = of_job(asked, spec, fabric.nodes());
+  if (!environment) return environment.errors();
+  return Seen{*environment, system_of(spec, *capability, *environment)};
+}
+
+/// With what needs no search.
+Communicator counted(const Group& group, const GroupsNodes& nodes, const TopologySpec& spec, const Seen& seen) {
+  Communicator out;
+  out.ranks = group.size();
+  out.nodes = static_cast<int>(nodes.size());
+  out.ranks_per_node = out.ranks / out.nodes;
+  for (const auto& [node, gpus] : nodes) out.ranks_of_nodes.push_back(static_cast<int>(gpus.size()));
+  out.most_on_a_node = *std::max_element(out.ranks_of_nodes.begin(), out.ranks_of_nodes.end());
+  out.compute_capability = seen.system.compute_capability;
+  out.cpu = seen.system.cpu;
+  out.nvswitch = seen.system.nvswitch;
+  out.without_collnet = why_no_collnet(spec.plugin, seen.environment, out.nodes);
+  out.plugin_latency = spec.plugin.latency;
+  out.factors = spec.nccl;
+  out.environment = seen.environment;
+  if (const auto level = seen.environment.peer_level; level && out.most_on_a_node > 1)
+    out.environment.peer_access =
+        seen.environment.peer_access && keeps_access(seen.system, unlike_nodes(nodes), *level);
+  return out;
+}
+
+/// Of nodes with each of these sets of GPUs the slowest, or what a file states.
+Result<Searched> search_all(const TopologySpec& spec, const Seen& seen, const std::vector<std::vector<int>>& unlike,
+                            int nodes, bool has_collnet) {
+  std::optional<Searched> out;
+  for (const std::vector<int>& gpus : unlike) {
+    const auto found = search(seen.system, gpus, nodes);
+    if (!found && nodes == 1 && are_joined(seen.system, gpus))
+      return too_slow(spec, speeds(seen.system.compute_capability, false).back());
+    if (!found)
+      return cannot(fmt::format("NCCL finds no way between the GPUs of {}", spec.name),
+                    "expected GPUs joined by NVLink or PCIe, and NICs where there are several nodes");
+    Searched own{*found, {}};
+    if (has_collnet) own.collnet = search_collnet(seen.system, gpus, found->tree);
+    if (out)
+      keep_slowest(*out, own, gpus);
+    else
+      out = std::move(own);
+  }
+  if (const auto& file = seen.environment.files.graphs)
+    if (Diagnostics wrong = take_stated(*out, *file, seen.system, unlike, nodes); !wrong.empty()) return wrong;
+  return *std::move(out);
+}
+
+void put_channels(const Searched& searched, const Seen& seen, const std::vector<int>& first_node, Communicator& out) {
+  out.ring = searched.found.ring;
+  out.tree = searched.found.tree;
+  if (seen.environment.nvls) out.nvls = searched.found.nvls;
+  out.collnet = searched.collnet;
+  out.nvlink = searched.found.nvlink || (out.most_on_a_node == 1 && seen.system.has_nvlink());
+  out.channels = running_channels(out);
+  out.nvls_channels = nvls_channels(out);
+  out.p2p_channels = p2p_channels(out);
+  out.p2p_channels_per_peer = p2p_channels_per_peer(out, seen.system, first_node);
+}
+
+NicTerms nic_terms(const Found& found, const System& system, int nodes) {
+  NicTerms out;
+  out.count = found.nics;
+  out.rate = Bandwidth(found.nic_rate * 1e9);
+  out.by_pcie = found.nic_rate < system.nic_speed;
+  // NCCL books trees of two nodes by what they have inside.
+  out.hold_trees = nodes == 2 ? found.trees_held_by_nics : found.held_by_nics;
+  out.beside_gpu = found.nics_beside;
+  return out;
+}
+
+PairTerms pair_terms(const PairNics& nics, bool relayed, const Fabric& fabric, const Group& group, bool alike) {
+  PairTerms out;
+  out.nics = nics.nics;
+  out.nics_of_gpu = nics.of_gpu;
+  out.nic_rate = Bandwidth(nics.nic_rate * 1e9);
+  out.gpu_rate = Bandwidth(nics.gpu_rate * 1e9);
+  if (!alike && fabric.nics_per_node() > 0) out.loads = pair_loads(fabric, group, out.nics_of_gpu, relayed);
+  out.relayed = relayed;
+  return out;
+}
+
+/// Of NVLinks of a GPU of this rate, the share that rings fill on the node where they fill least.
+double share_of_rings(const System& system, const Graph& ring, int nodes, Bandwidth gpu_rate) {
+  if (!(gpu_rate > Bandwidth())) return 1;
+  double least = 1;
+  const auto share = [&](const std::vector<std::vector<int>>& orders) {
+    const auto reached = ring_rate(system, orders, nodes);
+    return reached ? reached->value() / gpu_rate.value() : 1;
+  };
+  least = std::min(least, share(ring.order));
+  for (const NodeChannels& other : ring.elsewhere) least = std::min(least, share(other.order));
+  return least;
+}
+
+/// Of a communicator that has its channels.
+GpuTerms gpu_terms(const Communicator& c, bool over_nvlink, const System& system,
+                   const std::vector<std::vector<int>>& unlike) {
+  GpuTerms out;
+  out.nvlink = over_nvlink ? system.nvlink_rate : Bandwidth();
+  out.ring_links = share_of_rings(system, c.ring, c.nodes, out.nvlink);
+  out.tree_sends = tree_sends(c);
+  out.pair_rates = {out.nvlink, out.nvlink, out.nvlink};
+  for (const std::vector<int>& gpus : unlike)
+    if (const auto straight = pair_rates(system, gpus, c.nodes); straight && over_nvlink)
+      keep_slowest(out.pair_rates, *straight);
+  for (const System::Edge& edge : system.edges[static_cast<std::size_t>(system.first_gpu)])
+    out.pcie = std::max(out.pcie, Bandwidth(edge.rate * 1e9));
+  return out;
+}
+
 }  // namespace
 
 std::string_view to_string(PathType type) {
@@ -381,99 +521,23 @@ std::optional<int> compute_capability(std::string_view gpu_model) {
   return best->capability;
 }
 
-Result<Communicator> connect(const Fabric& fabric, const Group& group, const Environment& asked, double nics) {
-  const std::optional<TopologySpec> faster = nics == 1 ? std::nullopt : std::optional(with_nics(fabric.spec(), nics));
-  const TopologySpec& spec = faster ? *faster : fabric.spec();
+Result<Communicator> connect(const Fabric& fabric, const Group& group, const Environment& asked) {
   check(group.size() > 0, "a communicator has a rank");
-  if (spec.gpu.model.empty())
-    return cannot(fmt::format("NCCL runs on NVIDIA GPUs, and {} has none", spec.name), "expected --library ideal");
-  const auto capability = compute_capability(spec.gpu.model);
-  if (!capability)
-    return cannot(fmt::format("the compute capability of '{}' ({}) is not known", spec.gpu.model, spec.name),
-                  "expected a gpu.model that begins with the name of a chip, such as H100 or RTX-4090");
-  const Result<Environment> with = of_job(asked, spec, fabric.nodes());
-  if (!with) return with.errors();
-  const Environment& environment = *with;
-  const System system = system_of(spec, *capability, environment);
-  const auto nodes = by_node(fabric, group);
-  Communicator out;
-  out.ranks = group.size();
-  out.nodes = static_cast<int>(nodes.size());
-  out.ranks_per_node = out.ranks / out.nodes;
-  for (const auto& [node, gpus] : nodes) out.ranks_of_nodes.push_back(static_cast<int>(gpus.size()));
-  out.most_on_a_node = *std::max_element(out.ranks_of_nodes.begin(), out.ranks_of_nodes.end());
-  out.compute_capability = *capability;
-  out.cpu = system.cpu;
-  out.nvswitch = system.nvswitch;
-  out.factors = spec.nccl;
-  out.plugin_latency = spec.plugin.latency;
-  out.environment = environment;
-  std::vector<std::vector<int>> unlike;
-  for (const auto& [node, gpus] : nodes)
-    if (std::find(unlike.begin(), unlike.end(), gpus) == unlike.end()) unlike.push_back(gpus);
-  if (environment.peer_level && out.most_on_a_node > 1)
-    out.environment.peer_access = environment.peer_access && keeps_access(system, unlike, *environment.peer_level);
-  std::optional<Found> all;
-  out.without_collnet = why_no_collnet(spec.plugin, environment, out.nodes);
-  for (const std::vector<int>& gpus : unlike) {
-    const auto found = search(system, gpus, out.nodes);
-    if (!found && out.nodes == 1 && are_joined(system, gpus)) return too_slow(spec, speeds(*capability, false).back());
-    if (!found)
-      return cannot(fmt::format("NCCL finds no way between the GPUs of {}", spec.name),
-                    "expected GPUs joined by NVLink or PCIe, and NICs where there are several nodes");
-    if (out.without_collnet.empty()) {
-      const Collnet own = search_collnet(system, gpus, found->tree);
-      if (out.collnet)
-        slowest(*out.collnet, own, gpus);
-      else
-        out.collnet = own;
-    }
-    if (all)
-      slowest(*all, *found, gpus);
-    else
-      all = found;
-  }
-  if (environment.files.graphs)
-    if (Diagnostics wrong = state(*all, out.collnet, *environment.files.graphs, system, unlike, out.nodes);
-        !wrong.empty())
-      return wrong;
-  out.ring = all->ring;
-  out.tree = all->tree;
-  if (environment.nvls) out.nvls = all->nvls;
-  out.nvlink = all->nvlink || (out.most_on_a_node == 1 && system.has_nvlink());
-  out.channels = running_channels(out);
-  out.nvls_channels = nvls_channels(out);
-  out.p2p_channels = p2p_channels(out);
-  out.p2p_channels_per_peer = p2p_channels_per_peer(out, system, unlike.front());
-  out.nics = all->nics;
-  out.nic_rate = Bandwidth(all->nic_rate * 1e9);
-  out.p2p_nics = all->of_pairs.nics;
-  out.p2p_nics_of_gpu = all->of_pairs.of_gpu;
-  out.p2p_nic_rate = Bandwidth(all->of_pairs.nic_rate * 1e9);
-  out.p2p_gpu_rate = Bandwidth(all->of_pairs.gpu_rate * 1e9);
-  out.nics_beside = all->nics_beside;
-  // NCCL books trees of two nodes by what they have inside.
-  out.trees_held_by_nics = out.nodes == 2 ? all->trees_held_by_nics : all->held_by_nics;
-  out.nics_by_pcie = all->nic_rate < system.nic_speed;
-  out.relays_pairs = out.nvlink && environment.relays() && environment.pxn_of_pairs;
-  if (unlike.size() > 1 && fabric.nics_per_node() > 0)
-    out.loads = pair_loads(fabric, group, out.p2p_nics_of_gpu, out.relays_pairs);
+  const Result<Seen> seen = see(fabric, asked);
+  if (!seen) return seen.errors();
+  const GroupsNodes nodes = by_node(fabric, group);
+  const std::vector<std::vector<int>> unlike = unlike_nodes(nodes);
+  Communicator out = counted(group, nodes, fabric.spec(), *seen);
+  const Result<Searched> searched = search_all(fabric.spec(), *seen, unlike, out.nodes, out.without_collnet.empty());
+  if (!searched) return searched.errors();
+  // Graphs are final from here on: channels are counted by them, and what a run reaches by graphs and channels.
+  put_channels(*searched, *seen, unlike.front(), out);
+  out.nics = nic_terms(searched->found, seen->system, out.nodes);
+  const bool relayed = out.nvlink && seen->environment.relays() && seen->environment.pxn_of_pairs;
+  out.pairs = pair_terms(searched->found.of_pairs, relayed, fabric, group, unlike.size() == 1);
+  out.gpu = gpu_terms(out, searched->found.nvlink, seen->system, unlike);
   if (out.nodes > 1) out.network_latency = network_latency(fabric, nodes);
-  if (out.p2p_nics > 1) out.across_rails = across_rails(spec, out.network_latency);
-  out.gpu_rate = all->nvlink ? system.nvlink_rate : Bandwidth();
-  out.pair_rates = {out.gpu_rate, out.gpu_rate, out.gpu_rate};
-  for (const std::vector<int>& gpus : unlike)
-    if (const auto straight = pair_rates(system, gpus, out.nodes); straight && all->nvlink)
-      slowest(out.pair_rates, *straight);
-  const auto may_fill = [&](const std::vector<std::vector<int>>& orders) {
-    if (const auto reached = ring_rate(system, orders, out.nodes); reached && out.gpu_rate > Bandwidth())
-      out.ring_links = std::min(out.ring_links, reached->value() / out.gpu_rate.value());
-  };
-  may_fill(out.ring.order);
-  for (const NodeChannels& other : out.ring.elsewhere) may_fill(other.order);
-  out.tree_sends = tree_sends(out);
-  for (const System::Edge& edge : system.edges[static_cast<std::size_t>(system.first_gpu)])
-    out.pcie_rate = std::max(out.pcie_rate, Bandwidth(edge.rate * 1e9));
+  if (out.pairs.nics > 1) out.across_rails = across_rails(fabric.spec(), out.network_latency);
   return out;
 }
 

@@ -22,17 +22,20 @@ bool crosses(const Graph& graph) {
 
 /// 2: some channel goes out by another NIC than it came in by, as NCCL_CROSS_NIC=2 lets it where no other fits.
 int cross_nic(const Graph& graph, CrossNic allowed) {
-  const bool may = graph.pattern == 4 || graph.pattern == 1;
+  const bool may = graph.pattern == GraphPattern::ring || graph.pattern == GraphPattern::balanced_tree;
   return may && allowed == CrossNic::always ? 1 : crosses(graph) ? 2 : 0;
 }
 
 /// NCCL searches NVLS with unlike channels alone.
-int same_channels(const Graph& graph) { return graph.pattern != 5 && in_one_order(graph.order) ? 1 : 0; }
+int same_channels(const Graph& graph) {
+  return graph.pattern != GraphPattern::nvls && in_one_order(graph.order) ? 1 : 0;
+}
 
 std::string pattern_line(const Graph& graph, CrossNic allowed) {
-  return fmt::format("Pattern {}, crossNic {}, nChannels {}, bw {:f}/{:f}, type {}/{}, sameChannels {}", graph.pattern,
-                     cross_nic(graph, allowed), graph.channels, graph.inside.value() / 1e9, graph.between.value() / 1e9,
-                     to_string(graph.type_inside), to_string(graph.type_between), same_channels(graph));
+  return fmt::format("Pattern {}, crossNic {}, nChannels {}, bw {:f}/{:f}, type {}/{}, sameChannels {}",
+                     fmt::underlying(graph.pattern), cross_nic(graph, allowed), graph.channels,
+                     graph.inside.value() / 1e9, graph.between.value() / 1e9, to_string(graph.type_inside),
+                     to_string(graph.type_between), same_channels(graph));
 }
 
 std::string channel_line(const Graph& graph, std::size_t channel, bool leaves) {
@@ -61,7 +64,7 @@ std::vector<std::string> far_ways(const Graph& graph) {
 void add_graph(const Graph& graph, bool leaves, CrossNic allowed, std::vector<std::string>& out) {
   out.push_back(pattern_line(graph, leaves ? allowed : CrossNic::if_needed));
   for (std::size_t channel = 0; channel < graph.order.size(); ++channel)
-    out.push_back(channel_line(graph, channel, leaves && (graph.pattern != 5 || !graph.nics.empty())));
+    out.push_back(channel_line(graph, channel, leaves && (graph.pattern != GraphPattern::nvls || !graph.nics.empty())));
   for (std::string& line : far_ways(graph)) out.push_back(std::move(line));
 }
 

@@ -77,14 +77,14 @@ double slot(const Environment& e, Protocol p) {
 
 double network_rate(const Communicator& c, Protocol p) {
   const double reached = over_host(c) ? fitted::nic_over_host : fitted::nic_efficiency;
-  const double line = c.nics * c.nic_rate.value() * reached * c.factors.network;
+  const double line = c.nics.count * c.nics.rate.value() * reached * c.factors.network;
   return line * (p == Protocol::ll ? fitted::ll_nic_payload : payload(p));
 }
 
 FactorsOfLineRate factors_of_line_rate(const Communicator& c) {
-  const double links = c.nvlink                  ? 1 / fitted::nvlink_efficiency[row_of(c)]
-                       : c.pcie_rate.value() > 0 ? c.pcie_rate.value() / pcie_searched(c)
-                                                 : unlimited;
+  const double links = c.nvlink                 ? 1 / fitted::nvlink_efficiency[row_of(c)]
+                       : c.gpu.pcie.value() > 0 ? c.gpu.pcie.value() / pcie_searched(c)
+                                                : unlimited;
   return {links, 1 / (over_host(c) ? fitted::nic_over_host : fitted::nic_efficiency)};
 }
 
@@ -121,7 +121,7 @@ Limits limits(const Communicator& c, const Plan& plan, bool tree) {
                        : p == Protocol::ll128 ? fitted::ll128_channel[g]
                                               : fitted::simple_channel[g]);
   if (c.most_on_a_node > 1) {
-    out.data_sheet = c.gpu_rate.value();
+    out.data_sheet = c.gpu.nvlink.value();
     out.gpu = (c.nvlink ? out.data_sheet * fitted::nvlink_efficiency[g] : pcie_reached(c)) * payload(p);
     out.gpu *= link_factor(c, p);
     out.gpu_name = c.nvlink ? "NVLink" : "PCIe";
@@ -153,8 +153,8 @@ Limits limits(const Communicator& c, const Plan& plan, bool tree) {
 Limits ring_limits(const Communicator& c, const Plan& plan) {
   Limits out = limits(c, plan, false);
   if (!c.nvlink) return out;
-  out.gpu *= c.ring_links;
-  out.data_sheet *= c.ring_links;
+  out.gpu *= c.gpu.ring_links;
+  out.data_sheet *= c.gpu.ring_links;
   return out;
 }
 
@@ -192,7 +192,7 @@ namespace {
 /// takes in as many others.
 double channels_in_line(const Communicator& c, const Plan& plan) {
   if (!over_host(c)) return channels_of_a_nic(c, plan);
-  const double proxies = std::clamp(c.nics, 1, c.most_on_a_node);
+  const double proxies = std::clamp(c.nics.count, 1, c.most_on_a_node);
   return std::min<double>(plan.channels, 2 * std::ceil(plan.channels / proxies));
 }
 
@@ -300,9 +300,9 @@ namespace {
 /// What a chunk of each channel takes of links and NICs, whichever is busiest.
 Load tree_links(const Communicator& c, const Limits& l, const Plan& plan, const Chunks& cut) {
   // On one node the rate is that of GPUs that send up and down; of two GPUs each does one of them.
-  const double most = (c.nodes == 1 ? 2 / c.tree_sends : 1) * tree_rate(c, plan);
+  const double most = (c.nodes == 1 ? 2 / c.gpu.tree_sends : 1) * tree_rate(c, plan);
   return longest({{cut.chunk * plan.channels / most, tree_rate_name(c, plan)},
-                  {c.tree_sends * cut.chunk * plan.channels / l.gpu, l.gpu_name},
+                  {c.gpu.tree_sends * cut.chunk * plan.channels / l.gpu, l.gpu_name},
                   {tree_messages(c) * message_gap(c, plan), "messages"}});
 }
 
@@ -350,7 +350,7 @@ const char* tree_rate_name(const Communicator& c, const Plan& plan) {
   if (c.nodes > 1 && tree_rate(c, plan) >= most_across_nodes(c, plan.protocol)) return nics_name(c);
   if (const TreeChannel channel = tree_channel(c); channel.cap < channel.booked)
     return "NCCL's cap on a tree's channel";
-  if (c.nodes > 1 && c.trees_held_by_nics) return nics_name(c);
+  if (c.nodes > 1 && c.nics.hold_trees) return nics_name(c);
   return c.nvlink ? "NVLink" : "PCIe";
 }
 
@@ -377,22 +377,22 @@ namespace {
 Exchange exchange_of_unlike(const Communicator& c, CollectiveKind kind, double bytes, const Plan& plan) {
   const bool to_next = kind == CollectiveKind::sendrecv, all_send = kind == CollectiveKind::alltoall;
   const bool scatters = kind == CollectiveKind::scatter;
-  const PairLoads& loads = *c.loads;
+  const PairLoads& loads = *c.pairs.loads;
   const int fewest = *std::min_element(c.ranks_of_nodes.begin(), c.ranks_of_nodes.end());
   Exchange out;
   out.per_peer = to_next ? bytes : bytes / c.ranks;
   out.local_peers = to_next ? (c.most_on_a_node > 1 ? 1 : 0) : (all_send ? c.most_on_a_node : loads.ranks_of_root) - 1;
   out.remote_peers = to_next ? 1 : c.ranks - (all_send ? fewest : loads.ranks_of_root);
   out.own_bytes = to_next ? 0 : out.per_peer;
-  out.nvlink = to_next ? c.pair_rates.next : all_send ? c.pair_rates.all : c.pair_rates.root;
-  out.turns = std::min(c.p2p_nics_of_gpu, plan.channels * static_cast<int>(out.remote_peers));
+  out.nvlink = to_next ? c.gpu.pair_rates.next : all_send ? c.gpu.pair_rates.all : c.gpu.pair_rates.root;
+  out.turns = std::min(c.pairs.nics_of_gpu, plan.channels * static_cast<int>(out.remote_peers));
   if (all_send || scatters) out.relayed_peers = all_send ? loads.relayed : loads.relayed_of_root;
   const double busiest = to_next ? loads.next : all_send ? loads.alltoall : scatters ? loads.scatter : loads.gather;
   out.nics = 1;
   out.own_nics = scatters ? out.remote_peers / busiest : out.turns;
   out.nic_bytes = out.per_peer * busiest;
-  const bool one_way = to_next && fewest > 1 && c.p2p_nics > 1 && !over_host(c);
-  const double line = c.p2p_nic_rate.value(), way = c.p2p_gpu_rate.value() / out.turns;
+  const bool one_way = to_next && fewest > 1 && c.pairs.nics > 1 && !over_host(c);
+  const double line = c.pairs.nic_rate.value(), way = c.pairs.gpu_rate.value() / out.turns;
   out.nics_rate =
       (one_way ? fitted::nic_efficiency : fitted::p2p_nic_efficiency) * c.factors.network * std::min(line, way);
   out.nics_name = way < line ? "PCIe to the NICs" : nics_name(c);
@@ -402,7 +402,7 @@ Exchange exchange_of_unlike(const Communicator& c, CollectiveKind kind, double b
 }  // namespace
 
 Exchange exchange_of(const Communicator& c, CollectiveKind kind, double bytes, const Plan& plan) {
-  if (c.loads) return exchange_of_unlike(c, kind, bytes, plan);
+  if (c.pairs.loads) return exchange_of_unlike(c, kind, bytes, plan);
   const bool to_next = kind == CollectiveKind::sendrecv;
   const double per_node = c.ranks_per_node, others = c.ranks - per_node;
   Exchange out;
@@ -410,12 +410,14 @@ Exchange exchange_of(const Communicator& c, CollectiveKind kind, double bytes, c
   out.local_peers = to_next ? (per_node > 1 ? 1 : 0) : per_node - 1;
   out.remote_peers = to_next ? (c.nodes > 1 ? 1 : 0) : others;
   out.own_bytes = to_next ? 0 : out.per_peer;
-  out.nvlink = to_next ? c.pair_rates.next : kind == CollectiveKind::alltoall ? c.pair_rates.all : c.pair_rates.root;
+  out.nvlink = to_next                            ? c.gpu.pair_rates.next
+               : kind == CollectiveKind::alltoall ? c.gpu.pair_rates.all
+                                                  : c.gpu.pair_rates.root;
   if (out.remote_peers == 0) return out;
-  out.turns = std::min(c.p2p_nics_of_gpu, plan.channels * static_cast<int>(out.remote_peers));
-  const double all_nics = c.p2p_nics * out.turns / c.p2p_nics_of_gpu;
+  out.turns = std::min(c.pairs.nics_of_gpu, plan.channels * static_cast<int>(out.remote_peers));
+  const double all_nics = c.pairs.nics * out.turns / c.pairs.nics_of_gpu;
   // Of PXN: what leaves by the NICs of other rails goes to the GPUs beside them.
-  const double relayed = c.relays_pairs ? others * (1 - std::min(1.0, out.turns / all_nics)) : 0;
+  const double relayed = c.pairs.relayed ? others * (1 - std::min(1.0, out.turns / all_nics)) : 0;
   const bool all_send = kind == CollectiveKind::alltoall;
   // A root sends by all rails with PXN, and takes in by its own.
   const bool by_all = all_send || (kind == CollectiveKind::scatter && relayed > 0);
@@ -424,10 +426,10 @@ Exchange exchange_of(const Communicator& c, CollectiveKind kind, double bytes, c
   out.own_nics = by_all && !all_send ? all_nics : out.turns;
   out.nic_bytes = out.per_peer * out.remote_peers * (all_send ? per_node : 1);
   // Of several ranks on a node the first receives and the last sends: each NIC one way, where they have one each.
-  const bool one_way = to_next && per_node > 1 && c.p2p_nics > 1 && !over_host(c);
+  const bool one_way = to_next && per_node > 1 && c.pairs.nics > 1 && !over_host(c);
   const double reached = (one_way ? fitted::nic_efficiency : fitted::p2p_nic_efficiency) * c.factors.network;
-  const double lines = out.nics * c.p2p_nic_rate.value();
-  const double ways = (by_all ? per_node : 1) * c.p2p_gpu_rate.value();
+  const double lines = out.nics * c.pairs.nic_rate.value();
+  const double ways = (by_all ? per_node : 1) * c.pairs.gpu_rate.value();
   out.nics_rate = reached * std::min(lines, ways);
   out.nics_name = ways < lines ? "PCIe to the NICs" : nics_name(c);
   return out;
@@ -470,9 +472,9 @@ PointToPoint point_to_point(const Communicator& c, const Exchange& e, const Plan
           std::min(e.per_peer / plan.channels, slot(c.environment, plan.protocol)) / (fitted::p2p_own_copy * 1e9);
   }
   out.pair = pair_threads(e, plan);
-  const double ranks_per_nic = c.loads          ? std::max(1.0, c.loads->ranks_of_nic)
-                               : c.p2p_nics > 0 ? std::max(1.0, static_cast<double>(c.ranks_per_node) / c.p2p_nics)
-                                                : 1;
+  const double ranks_per_nic = c.pairs.loads      ? std::max(1.0, c.pairs.loads->ranks_of_nic)
+                               : c.pairs.nics > 0 ? std::max(1.0, static_cast<double>(c.ranks_per_node) / c.pairs.nics)
+                                                  : 1;
   out.gaps = us * std::max(0.0, e.remote_peers / e.own_nics - fitted::slots) * fitted::p2p_message_gap * ranks_per_nic;
   out.start =
       us * c.factors.launch * c.factors.point_to_point_launch *
@@ -480,7 +482,7 @@ PointToPoint point_to_point(const Communicator& c, const Exchange& e, const Plan
   out.latency_inside = us * fitted::p2p_per_peer * e.local_peers;
   if (e.remote_peers > 0) {
     out.way_between =
-        c.factors.network_hop * (c.network_latency + (c.relays_pairs ? Seconds() : c.across_rails)).count();
+        c.factors.network_hop * (c.network_latency + (c.pairs.relayed ? Seconds() : c.across_rails)).count();
     out.latency_between = c.factors.network_hop * us * fitted::network_hop[0] + out.way_between;
   }
   return out;

@@ -15,7 +15,7 @@ namespace collcast::nccl {
 inline constexpr double us = 1e-6;
 
 /// What the rate of a node's NICs is called.
-inline const char* nics_name(const Communicator& c) { return c.nics_by_pcie ? "PCIe to the NICs" : "NIC"; }
+inline const char* nics_name(const Communicator& c) { return c.nics.by_pcie ? "PCIe to the NICs" : "NIC"; }
 
 inline std::size_t row_of(const Communicator& c) { return static_cast<std::size_t>(generation(c)); }
 
@@ -81,7 +81,7 @@ struct Hops {
 Hops ring_hops(const Communicator&, CollectiveKind);
 /// Channels of the NIC that has most of them.
 inline double channels_of_a_nic(const Communicator& c, const Plan& plan) {
-  return std::max(1.0, std::ceil(static_cast<double>(plan.channels) / std::max(1, c.nics)));
+  return std::max(1.0, std::ceil(static_cast<double>(plan.channels) / std::max(1, c.nics.count)));
 }
 /// Seconds that one message of each channel through a NIC takes because a proxy posts them one by one.
 double message_gap(const Communicator&, const Plan&);

@@ -71,7 +71,7 @@ Between nvls_tree_network(const Communicator& c, const NvlsRates& rates) {
 
 /// Seconds that one chunk of each head and channel takes as a NIC's messages.
 double nvls_tree_messages(const Communicator& c, const Plan& plan) {
-  const double of_a_nic = static_cast<double>(plan.channels) * c.nvls->channels / std::max(1, c.nics);
+  const double of_a_nic = static_cast<double>(plan.channels) * c.nvls->channels / std::max(1, c.nics.count);
   return tree_messages(c) * of_a_nic * us * c.factors.message_gap * fitted::nvls_tree_message_gap;
 }
 

@@ -197,7 +197,7 @@ Result<Program> tree_program(const Question& q) {
   double before = l.start + tree_way_up_alone(q.c, l, q.plan, cut);
   if (q.c.nodes > 1) {
     const double each = channels_of_a_nic(q.c, q.plan) * cut.chunk, lines = through_network(l, cut.chunk);
-    rates.nic = most / q.c.nics;
+    rates.nic = most / q.c.nics.count;
     // What Simple's hop has in proportion to a chunk is its way through NICs, too.
     if (!by_line) rates.beyond -= std::min(cut.chunk / rates.nic, hop_of_chunk(l, cut.chunk));
     if (const double posts = each / message_gap(q.c, q.plan); posts < rates.nic) {
@@ -245,7 +245,7 @@ Result<Program> pat_program(const Question& q) {
   Rates rates;
   rates.drive = l.channel / 2;
   rates.pcie = q.c.nvlink ? 1 : fitted::pcie_efficiency;
-  rates.nic = l.nics / q.c.nics;
+  rates.nic = l.nics / q.c.nics.count;
   rates.network = q.c.factors.network_hop;
   rates.way = q.c.factors.network_hop * q.c.network_latency.count();
   rates.beyond = network_hop(l, q.bytes() / q.plan.channels / q.c.ranks / pat_chunks(q)) - rates.way;
@@ -266,7 +266,7 @@ Result<Program> exchange_program(const Question& q) {
   rates.pcie = c.nvlink ? 1 : fitted::pcie_efficiency;
   if (e.local_peers > 0) {
     rates.nvlink = p.reached;
-    rates.port = c.nodes > 1 ? unlimited : c.nvlink ? c.gpu_rate.value() * p.reached : p.local;
+    rates.port = c.nodes > 1 ? unlimited : c.nvlink ? c.gpu.nvlink.value() * p.reached : p.local;
   }
   if (p.threads > 0) rates.port = std::min(rates.port, e.per_peer * e.local_peers / p.threads);
   if (e.remote_peers > 0) {
@@ -274,8 +274,8 @@ Result<Program> exchange_program(const Question& q) {
     rates.network = c.factors.network_hop;
     rates.way = p.way_between;
     rates.beyond = p.latency_between - p.way_between;
-    rates.by_receivers_rail = c.relays_pairs;
-    rates.nics_beside = c.nics_beside;
+    rates.by_receivers_rail = c.pairs.relayed;
+    rates.nics_beside = c.nics.beside_gpu;
   }
   return assembled(q, rates, std::move(pattern), p.start + p.latency_inside + p.last_piece);
 }

@@ -128,18 +128,22 @@ void twice(std::vector<T>& all) {
   all.insert(all.end(), once.begin(), once.end());
 }
 
-/// Doubles the channels at half the speed where NCCL does.
-double double_channels(const System& system, Best& best) {
-  const bool stays = system.compute_capability > 80 && best.speed < 50 && best.rings.count > 4;
-  if (best.speed < 25 || stays) return 1;
-  twice(best.rings.order);
-  twice(best.rings.nics);
-  best.rings.count *= 2;
-  best.speed /= 2;
-  return 2;
+void twice(Rings& rings) {
+  rings.count *= 2;
+  twice(rings.order);
+  twice(rings.nics);
 }
 
-Bandwidth of(double speed) { return Bandwidth(speed * 1e9); }
+/// Doubles the channels at half the speed where NCCL does; whether it does.
+bool double_channels(const System& system, Best& best) {
+  const bool stays = system.compute_capability > 80 && best.speed < 50 && best.rings.count > 4;
+  if (best.speed < 25 || stays) return false;
+  twice(best.rings);
+  best.speed /= 2;
+  return true;
+}
+
+Bandwidth bandwidth(double speed) { return Bandwidth(speed * 1e9); }
 
 /// The largest speed of a list that does not pass `most`; 0: none.
 double largest(std::span<const double> list, double most) {
@@ -179,7 +183,7 @@ bool has_nvls(const System& system, const std::vector<int>& gpus) {
 
 Graph nvls_graph(const std::vector<int>& gpus, double inside, double between, PathType network) {
   const int heads = std::min(most_heads, static_cast<int>(gpus.size()));
-  Graph out{5, heads, of(inside), of(between), PathType::nvl, network, {}, {}};
+  Graph out{GraphPattern::nvls, heads, bandwidth(inside), bandwidth(between), PathType::nvl, network, {}, {}};
   for (int head = 0; head < heads; ++head) out.order.push_back({gpus[static_cast<std::size_t>(head)]});
   return out;
 }
@@ -207,13 +211,20 @@ Found search_inside(const System& system, const std::vector<int>& gpus, std::opt
   if (!exactly) double_channels(system, best);
   Found out;
   out.nvlink = type == PathType::nvl;
-  out.ring = {4, best.rings.count, of(best.speed), of(best.speed), type, PathType::pix, best.rings.order, {}};
+  out.ring = {GraphPattern::ring,
+              best.rings.count,
+              bandwidth(best.speed),
+              bandwidth(best.speed),
+              type,
+              PathType::pix,
+              best.rings.order,
+              {}};
   out.tree = out.ring;
-  out.tree.pattern = 1;
+  out.tree.pattern = GraphPattern::balanced_tree;
   // As many trees as rings: behind a switch at a speed of the list, over straight links at the rings'.
   if (system.nvswitch && best.rings.count > 0) {
     const double speed = largest(list, system.nvlink_speed / best.rings.count);
-    out.tree.inside = out.tree.between = of(speed);
+    out.tree.inside = out.tree.between = bandwidth(speed);
   }
   if (has_nvls(system, gpus)) {
     const double speed = nvls_speed(system, list, std::min(most_heads, static_cast<int>(gpus.size())));
@@ -228,126 +239,176 @@ bool fits_switch(const System& system, int channels, std::size_t gpus, double sp
   return at_one_gpu * speed <= system.nvlink_speed + slack;
 }
 
+/// GPUs of one of several nodes, and what a search goes by there.
+struct OfSeveral {
+  const System& system;
+  const std::vector<int>& gpus;
+  Nearest near;
+  PathType type = PathType::dis;  ///< between the GPUs
+  std::span<const double> list;   ///< of speeds
+
+  bool nvlink() const { return type == PathType::nvl; }
+  bool straight_nvlinks() const { return gpus.size() > 1 && nvlink() && !system.nvswitch; }
+  int nics() const { return static_cast<int>(near.gpus.size()); }
+  /// As many on each NIC, where there are more channels than NICs.
+  int spread(int channels) const { return channels > nics() ? channels - channels % nics() : channels; }
+};
+
 /// Channels through the nearest NICs.
-Rings channels_of_nics(const System& system, const std::vector<int>& gpus, const Nearest& near, bool nvlink,
-                       double speed) {
+Rings channels_of_nics(const OfSeveral& of, double speed) {
   Rings out;
-  if (gpus.size() > 1 && nvlink && !system.nvswitch) {
-    out = rings_over_nvlinks(system, gpus, near, speed);
+  if (of.straight_nvlinks()) {
+    out = rings_over_nvlinks(of.system, of.gpus, of.near, speed);
   } else {
-    out = rings_in_order(system, gpus, near, speed);
-    if (gpus.size() > 1 && nvlink) {
-      while (out.count > 0 && !fits_switch(system, out.count, gpus.size(), speed)) --out.count;
-    } else if (gpus.size() > 1) {
-      out.count = std::min(out.count, rings(system, gpus, speed).count);
+    out = rings_in_order(of.system, of.gpus, of.near, speed);
+    if (of.gpus.size() > 1 && of.nvlink()) {
+      while (out.count > 0 && !fits_switch(of.system, out.count, of.gpus.size(), speed)) --out.count;
+    } else if (of.gpus.size() > 1) {
+      out.count = std::min(out.count, rings(of.system, of.gpus, speed).count);
     }
   }
-  const int nics = static_cast<int>(near.gpus.size());
-  out.keep(out.count > nics ? out.count - out.count % nics : out.count);
+  out.keep(of.spread(out.count));
   return out;
 }
 
+/// One channel of the slowest speed, where none fits: by the first NIC.
+Best one_channel(const OfSeveral& of) {
+  const int nic = of.near.gpus.begin()->first;
+  const auto way = [&](int gpu) { return way_to_nic(of.system, of.near, gpu, nic); };
+  return {of.list.back(), {1, {of.gpus}, {{nic, nic, way(of.gpus.front()), way(of.gpus.back())}}}};
+}
+
+/// Nothing where exactly so many are asked for, and do not fit.
+std::optional<Best> rings_across(const OfSeveral& of, std::optional<int> exactly) {
+  Best best = best_of(of.list, [&](double speed) {
+    if (speed > of.system.nic_speed + slack) return Rings{};
+    return cut(channels_of_nics(of, speed), exactly);
+  });
+  if (best.rings.count > 0) return best;
+  if (exactly) return std::nullopt;
+  return one_channel(of);
+}
+
 /// Whether channels through NICs and their ways to GPUs are no more where links inside nodes have all room.
-bool nics_alone_have(const System& system, const Nearest& near, std::span<const double> list, const Best& best) {
-  const int nics = static_cast<int>(near.gpus.size());
-  const Best alone = best_of(list, [&](double speed) {
-    if (speed > system.nic_speed + slack) return Rings{};
-    const int count = static_cast<int>(entries(system, near, speed).size());
-    return Rings{count > nics ? count - count % nics : count, {}, {}};
+bool nics_alone_have(const OfSeveral& of, const Best& best) {
+  const Best alone = best_of(of.list, [&](double speed) {
+    if (speed > of.system.nic_speed + slack) return Rings{};
+    const int count = static_cast<int>(entries(of.system, of.near, speed).size());
+    return Rings{of.spread(count), {}, {}};
   });
   return alone.product() <= best.product() + slack;
 }
 
-std::optional<Found> search_across(const System& system, const std::vector<int>& gpus, std::optional<int> exactly) {
-  const auto list = speeds(system.compute_capability, true);
-  const PathType type = type_inside(system, gpus);
-  Found out;
-  out.nvlink = type == PathType::nvl;
-  const Nearest near = nearest_nics(system, gpus);
-  if (near.gpus.empty() || type == PathType::dis) return std::nullopt;
-  Best best = best_of(list, [&](double speed) {
-    if (speed > system.nic_speed + slack) return Rings{};
-    return cut(channels_of_nics(system, gpus, near, out.nvlink, speed), exactly);
-  });
-  if (best.rings.count == 0 && exactly) return std::nullopt;
-  if (best.rings.count == 0) {
-    const int nic = near.gpus.begin()->first;
-    best = {list.back(),
-            {1,
-             {gpus},
-             {{nic, nic, way_to_nic(system, near, gpus.front(), nic), way_to_nic(system, near, gpus.back(), nic)}}}};
-  }
-  out.held_by_nics = nics_alone_have(system, near, list, best);
-  out.nics = std::min(static_cast<int>(near.gpus.size()), best.rings.count);
-  out.nic_rate = rate_of_nics(system, near, out.nics);
-  out.of_pairs = pair_nics(system, near, gpus);
+void put_nics(const OfSeveral& of, const Best& best, Found& out) {
+  out.held_by_nics = nics_alone_have(of, best);
+  out.nics = std::min(of.nics(), best.rings.count);
+  out.nic_rate = rate_of_nics(of.system, of.near, out.nics);
+  out.of_pairs = pair_nics(of.system, of.near, of.gpus);
   std::map<int, int> beside;
-  for (const auto& [nic, ways] : near.gpus)
+  for (const auto& [nic, ways] : of.near.gpus)
     for (const Nearest::Gpu& one : ways) out.nics_beside = std::max(out.nics_beside, ++beside[one.gpu]);
-  // Trees: as many channels; inside they are raised step by step while the links allow it, until no slower than two
-  // NICs. Over straight NVLinks before channels are doubled, as their ways are found with that.
-  double inside = best.speed;
-  out.trees_held_by_nics = out.held_by_nics;
-  const bool straight = gpus.size() > 1 && out.nvlink && !system.nvswitch;
-  Rings chains = best.rings;
+}
+
+/// Of trees, as many as rings: inside nodes they are raised step by step while the links allow it, until no slower than
+/// two NICs.
+struct Chains {
+  Rings rings;
+  double inside = 0;
+  bool held_by_nics = false;
+};
+
+Chains begin_chains(const OfSeveral& of, const Best& best, bool held_by_nics) {
+  Chains out{best.rings, best.speed, held_by_nics};
   // A tree's first GPU sends, too.
-  for (ChannelNics& one : chains.nics) one = {one.in, one.in, one.way_in, one.way_in};
+  for (ChannelNics& one : out.rings.nics) one = {one.in, one.in, one.way_in, one.way_in};
   // Behind a switch rings go down and up, trees' chains up.
-  if (system.nvswitch)
-    for (std::vector<int>& order : chains.order) order = upwards(gpus, order.front());
-  if (straight) {
-    std::vector<Entry> all = entries(system, near, best.speed);
-    if (static_cast<int>(all.size()) > best.rings.count) all.resize(static_cast<std::size_t>(best.rings.count));
-    for (const double speed : list) {
-      if (speed > 2 * best.speed + slack || speed <= best.speed + slack) continue;
-      out.trees_held_by_nics = false;
-      Rings found = chains_over_nvlinks(system, gpus, near, all, speed, best.speed);
-      if (found.count < best.rings.count) continue;
-      out.trees_held_by_nics = speed >= largest(list, 2 * best.speed);
-      inside = speed;
-      chains = std::move(found);
-      break;
-    }
+  if (of.system.nvswitch)
+    for (std::vector<int>& order : out.rings.order) order = upwards(of.gpus, order.front());
+  return out;
+}
+
+/// Over straight NVLinks their ways are found anew for each speed.
+void raise_over_nvlinks(const OfSeveral& of, const Best& best, Chains& chains) {
+  std::vector<Entry> all = entries(of.system, of.near, best.speed);
+  if (static_cast<int>(all.size()) > best.rings.count) all.resize(static_cast<std::size_t>(best.rings.count));
+  for (const double speed : of.list) {
+    if (speed > 2 * best.speed + slack || speed <= best.speed + slack) continue;
+    chains.held_by_nics = false;
+    Rings found = chains_over_nvlinks(of.system, of.gpus, of.near, all, speed, best.speed);
+    if (found.count < best.rings.count) continue;
+    chains = {std::move(found), speed, speed >= largest(of.list, 2 * best.speed)};
+    return;
   }
-  const double times = exactly ? 1 : double_channels(system, best);
-  inside /= times;
-  if (!straight && (out.nvlink || gpus.size() == 1)) {
-    const auto fits = [&](double speed) {
-      return gpus.size() == 1 || fits_switch(system, best.rings.count, gpus.size(), speed);
-    };
-    const auto from = std::find(list.begin(), list.end(), best.speed);
-    for (auto next = from; next != list.end() && next != list.begin() && inside < 2 * best.speed - slack;) {
-      --next;
-      out.trees_held_by_nics = fits(*next);
-      if (!out.trees_held_by_nics) break;
-      inside = *next;
-    }
+}
+
+/// Behind a switch; or of one GPU, which no links hold.
+void raise_behind_switch(const OfSeveral& of, const Best& best, Chains& chains) {
+  const auto fits = [&](double speed) {
+    return of.gpus.size() == 1 || fits_switch(of.system, best.rings.count, of.gpus.size(), speed);
+  };
+  auto next = std::ranges::find(of.list, best.speed);
+  while (next != of.list.end() && next != of.list.begin() && chains.inside < 2 * best.speed - slack) {
+    --next;
+    chains.held_by_nics = fits(*next);
+    if (!chains.held_by_nics) return;
+    chains.inside = *next;
   }
-  if (times > 1) {
-    twice(chains.order);
-    twice(chains.nics);
-  }
-  PathType between = near.type;
-  if (system.cross_nic == CrossNic::never)
+}
+
+Graph ring_graph(const OfSeveral& of, const Best& best) {
+  PathType between = of.near.type;
+  if (of.system.cross_nic == CrossNic::never)
     for (const ChannelNics& one : best.rings.nics) between = std::max(between, one.way_out);
-  out.ring = {4, best.rings.count, of(best.speed), of(best.speed), type, between, best.rings.order, best.rings.nics};
-  out.tree = out.ring;
-  out.tree.type_between = near.type;
-  out.tree.pattern = gpus.size() == 1 ? 3 : 1;
-  out.tree.inside = of(inside);
-  out.tree.order = std::move(chains.order);
-  out.tree.nics = std::move(chains.nics);
-  if (has_nvls(system, gpus)) {
-    const int heads = std::min(most_heads, static_cast<int>(gpus.size()));
-    const double within = nvls_speed(system, list, heads);
-    // A head has one NIC, however many are beside its GPU; where there are fewer, heads share them.
-    const double of_nics = out.nic_rate * std::min(static_cast<double>(near.gpus.size()), 1.0 * heads) / heads;
-    const double outside = largest(list, std::min(of_nics, 2 * within));
-    if (within > 0 && outside > 0) {
-      out.nvls = nvls_graph(gpus, within, outside, near.type);
-      out.nvls->nics = nics_of_heads(system, near, *out.nvls);
-    }
+  const Bandwidth speed = bandwidth(best.speed);
+  return {GraphPattern::ring, best.rings.count, speed, speed, of.type, between, best.rings.order, best.rings.nics};
+}
+
+/// Beside rings of this speed.
+Graph tree_graph(const OfSeveral& of, double between, Chains chains) {
+  return {of.gpus.size() == 1 ? GraphPattern::tree : GraphPattern::balanced_tree,
+          chains.rings.count,
+          bandwidth(chains.inside),
+          bandwidth(between),
+          of.type,
+          of.near.type,
+          std::move(chains.rings.order),
+          std::move(chains.rings.nics)};
+}
+
+std::optional<Graph> nvls_across(const OfSeveral& of, double nic_rate) {
+  if (!has_nvls(of.system, of.gpus)) return std::nullopt;
+  const int heads = std::min(most_heads, static_cast<int>(of.gpus.size()));
+  const double inside = nvls_speed(of.system, of.list, heads);
+  // A head has one NIC, however many are beside its GPU; where there are fewer, heads share them.
+  const double of_nics = nic_rate * std::min(of.nics(), heads) / heads;
+  const double between = largest(of.list, std::min(of_nics, 2 * inside));
+  if (inside <= 0 || between <= 0) return std::nullopt;
+  Graph out = nvls_graph(of.gpus, inside, between, of.near.type);
+  out.nics = nics_of_heads(of.system, of.near, out);
+  return out;
+}
+
+std::optional<Found> search_across(const System& system, const std::vector<int>& gpus, std::optional<int> exactly) {
+  const OfSeveral of{system, gpus, nearest_nics(system, gpus), type_inside(system, gpus),
+                     speeds(system.compute_capability, true)};
+  if (of.near.gpus.empty() || of.type == PathType::dis) return std::nullopt;
+  std::optional<Best> best = rings_across(of, exactly);
+  if (!best) return std::nullopt;
+  Found out;
+  out.nvlink = of.nvlink();
+  put_nics(of, *best, out);
+  Chains chains = begin_chains(of, *best, out.held_by_nics);
+  // Over straight NVLinks trees are raised beside rings as they are before these are doubled, else beside doubled ones.
+  if (of.straight_nvlinks()) raise_over_nvlinks(of, *best, chains);
+  if (!exactly && double_channels(system, *best)) {
+    twice(chains.rings);
+    chains.inside /= 2;
   }
+  if (!of.straight_nvlinks() && (of.nvlink() || gpus.size() == 1)) raise_behind_switch(of, *best, chains);
+  out.trees_held_by_nics = chains.held_by_nics;
+  out.ring = ring_graph(of, *best);
+  out.tree = tree_graph(of, best->speed, std::move(chains));
+  out.nvls = nvls_across(of, out.nic_rate);
   return out;
 }
 

@@ -119,7 +119,7 @@ Result<Program> switch_program(const Question& q) {
   const double share = 1 / std::max(1.0, run.loops);  // a loop of all data
   Rates rates;
   rates.switch_members = switch_members(c.most_on_a_node);
-  rates.nvlink = way.load * q.bytes() / run.inside / c.gpu_rate.value();
+  rates.nvlink = way.load * q.bytes() / run.inside / c.gpu.nvlink.value();
   // What fills the pipe are the stages themselves, and the copies before and after, which no link is in use for.
   double seen = (way.stages / way.load * run.inside - run.data.seconds) * share;
   if (tree) {

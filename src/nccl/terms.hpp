@@ -52,7 +52,7 @@ inline int gpu_in_node(const Fabric& fabric, Rank rank) {
 /// From which a channel of the search leaves its node: a ring's last; trees come and go by their first.
 inline int leaving_gpu(const Graph& graph, std::size_t channel) {
   const std::vector<int>& order = graph.order[channel];
-  return graph.pattern == 4 ? order.back() : order.front();
+  return graph.pattern == GraphPattern::ring ? order.back() : order.front();
 }
 
 /// The first of a search's channels: their orders and NICs.

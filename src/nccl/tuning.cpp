@@ -182,7 +182,7 @@ double bandwidth_of(const Communicator& c, CollectiveKind kind, Algorithm a, Pro
                      channels * tuned::tree_ll128_per_channel[row][scale]);
   }
   if (a == Algorithm::pat) return bus * 0.75;
-  if (a == Algorithm::tree) return bus * (graph.pattern == 3 ? v.tree_of_one_gpu * 0.5 : 0.5);
+  if (a == Algorithm::tree) return bus * (graph.pattern == GraphPattern::tree ? v.tree_of_one_gpu * 0.5 : 0.5);
   return bus * (is_nvls(a) ? nvls_ratio(c, kind) : 1.0 * c.ranks / ring_steps(kind, c.ranks));
 }
 

@@ -91,12 +91,21 @@ Section table_section(const nccl::Communicator& c, const CollectiveRequest& requ
   return out;
 }
 
+/// As it is described, but for its network, of so many times the rate.
+Result<Fabric> with_network(const Fabric& fabric, double factor) {
+  TopologySpec spec = fabric.spec();
+  set_network_rate(spec.network, network_rate(spec.network) * factor);
+  return Fabric::build(spec, fabric.nodes());
+}
+
 /// Whether NICs of twice the rate, with which NCCL would search and choose anew, would leave a run that is mostly its
 /// data's time as it is.
 bool leaves_nics_unused(const Fabric& fabric, const nccl::Communicator& c, const CollectiveRequest& request,
                         const nccl::Run& run, std::optional<nccl::Algorithm> only) {
-  if (c.nodes == 1 || c.nics_by_pcie || run.data < run.time() * 0.5) return false;
-  const auto faster = nccl::connect(fabric, request.group, c.environment, 2);
+  if (c.nodes == 1 || c.nics.by_pcie || run.data < run.time() * 0.5) return false;
+  const Result<Fabric> machine = with_network(fabric, 2);
+  if (!machine) return false;
+  const auto faster = nccl::connect(*machine, request.group, c.environment);
   if (!faster) return false;
   const auto plan = nccl::plan(*faster, request.kind, request.size, only);
   return plan && nccl::run(*faster, request.kind, request.size, *plan).time() > run.time() * 0.99;

@@ -91,8 +91,8 @@ nccl::Communicator communicator_of(const Asked& asked) {
 
 std::string graph_text(const nccl::Graph& graph) {
   std::ostringstream out;
-  out << "graph " << graph.pattern << ' ' << graph.channels << ' ' << graph.inside.value() / 1e9 << ' '
-      << graph.between.value() / 1e9 << ' ' << nccl::to_string(graph.type_inside) << '/'
+  out << "graph " << static_cast<int>(graph.pattern) << ' ' << graph.channels << ' ' << graph.inside.value() / 1e9
+      << ' ' << graph.between.value() / 1e9 << ' ' << nccl::to_string(graph.type_inside) << '/'
       << nccl::to_string(graph.type_between);
   return out.str();
 }

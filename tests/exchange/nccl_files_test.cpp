@@ -6,6 +6,7 @@
 
 #include <limits>
 #include <memory>
+#include <set>
 
 #include "collcast/nccl/run.hpp"
 #include "collcast/topology/fabric.hpp"
@@ -286,6 +287,29 @@ TEST_CASE("a file's rings run, whatever their number, or are refused at it: neve
   CHECK(graph_errors(text_of(1, 33)) == Errors{"g:2:38: nchannels of graph 1 is 33"});
   // NVLS has a channel per head, run once.
   CHECK(graph_errors(text_of(3, 64)).empty());
+}
+
+TEST_CASE("a graph of a file has one of NCCL's patterns for it, and keeps both numbers") {
+  // Trees 1 to 3, a ring 4, NVLS 5, CollNet direct 6; with one GPU per node both of CollNet are trees.
+  const std::vector<std::set<int>> patterns{{4}, {1, 2, 3}, {3}, {5}, {3, 6}};
+  for (int id = 0; id <= 4; ++id)
+    for (int pattern = 1; pattern <= 6; ++pattern) {
+      CAPTURE(id, pattern);
+      const auto read = exchange::read_nccl_graphs(
+          graph_of(fmt::format("id=\"{}\" pattern=\"{}\" nchannels=\"1\" speedintra=\"1\" speedinter=\"1\" "
+                               "typeintra=\"NVL\" typeinter=\"PIX\"",
+                               id, pattern),
+                   "<channel><gpu dev=\"0\"/></channel>"),
+          "g");
+      REQUIRE(read.ok() == patterns[static_cast<std::size_t>(id)].contains(pattern));
+      if (!read.ok()) {
+        CHECK(messages(read.errors()) == Errors{fmt::format("g:2:24: graph {} has pattern {}", id, pattern)});
+        continue;
+      }
+      REQUIRE(read->file.graphs.size() == 1);
+      CHECK(static_cast<int>(read->file.graphs[0].id) == id);
+      CHECK(static_cast<int>(read->file.graphs[0].graph.pattern) == pattern);
+    }
 }
 
 TEST_CASE("a graph file cut off anywhere is an error with a place") {

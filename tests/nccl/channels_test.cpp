@@ -321,8 +321,8 @@ TEST_CASE("channels across nodes come in and go out beside their GPUs, each NIC 
         CHECK(one.way_in == graph->type_between);
         if (graph == &c.tree) CHECK(one.in == one.out);
       }
-      for (const auto& [nic, booked] : in) CHECK(booked <= c.nic_rate.value() * 1.000001);
-      for (const auto& [nic, booked] : out) CHECK(booked <= c.nic_rate.value() * 1.000001);
+      for (const auto& [nic, booked] : in) CHECK(booked <= c.nics.rate.value() * 1.000001);
+      for (const auto& [nic, booked] : out) CHECK(booked <= c.nics.rate.value() * 1.000001);
     }
   }
 }

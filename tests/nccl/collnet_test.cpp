@@ -82,10 +82,10 @@ TEST_CASE("the search's chains and direct channels, by the links' speeds as NCCL
   const Summing h100 = summing("dgx-h100", 16);
   REQUIRE(h100.c.collnet);
   const nccl::Graph &chain = h100.c.collnet->chain, &direct = *h100.c.collnet->direct;
-  CHECK(chain.pattern == 3);
+  CHECK(chain.pattern == nccl::GraphPattern::tree);
   CHECK(chain.channels == 8);
   CHECK(in_gb(chain.inside) == 48);
-  CHECK(direct.pattern == 6);
+  CHECK(direct.pattern == nccl::GraphPattern::collnet_direct);
   CHECK(direct.channels == 8);
   CHECK(in_gb(direct.inside) == 48);
   CHECK(in_gb(direct.between) == 48);
@@ -127,7 +127,7 @@ TEST_CASE("heads are no more than the group's GPUs, and are not doubled beyond")
 
 TEST_CASE("one GPU a node has a tree for both") {
   const Summing j = summing("dgx-h100", 8, 1);
-  CHECK(j.c.collnet->direct->pattern == 3);
+  CHECK(j.c.collnet->direct->pattern == nccl::GraphPattern::tree);
   CHECK(j.c.collnet->direct->channels == 1);
   CHECK(believed(j.c, sum, Algorithm::collnet_direct).available);
   // The tree's hop between nodes, 14 us, as latencies are not hidden.

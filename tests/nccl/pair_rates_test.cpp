@@ -77,9 +77,9 @@ TEST_CASE("rings fill the straight NVLinks that they go over, and no others") {
   CHECK_FALSE(ring_rate(dgx1, {{0}}, 1));
   CHECK_FALSE(ring_rate(dgx1, {}, 1));
   // The search's rings fill a whole node's links; a pair of it has one of six, or two.
-  CHECK(test::communicator("dgx1-v100", 1).ring_links == Approx(1));
-  CHECK(test::communicator("dgx1-v100", 1, 2).ring_links == Approx(1. / 6));
-  CHECK(test::communicator("dgx2-v100", 1, 2).ring_links == 1);
+  CHECK(test::communicator("dgx1-v100", 1).gpu.ring_links == Approx(1));
+  CHECK(test::communicator("dgx1-v100", 1, 2).gpu.ring_links == Approx(1. / 6));
+  CHECK(test::communicator("dgx2-v100", 1, 2).gpu.ring_links == 1);
 }
 
 TEST_CASE("pairs without an NVLink load those of the GPU between them") {

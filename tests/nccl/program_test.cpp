@@ -121,7 +121,7 @@ TEST_CASE("large trees of a few GPUs take their closed form's time within a tent
     for (const int gpus : {2, 3, 4}) {
       const Fabric fabric = test::built(machine, 1);
       const Communicator c = test::communicator(machine, 1, gpus);
-      CHECK(c.tree_sends <= (gpus > 2 ? 2 : 1));
+      CHECK(c.gpu.tree_sends <= (gpus > 2 ? 2 : 1));
       for (const nccl::Protocol protocol : {Protocol::simple, Protocol::ll128, Protocol::ll}) {
         if (protocol == Protocol::ll128 && !c.nvlink) continue;
         if (protocol != Protocol::simple && gpus > 2) continue;  // too many messages

@@ -116,7 +116,7 @@ TEST_CASE("over the host's bridge a node's channels wait for each other's messag
   // Beside their GPUs, NICs have a channel's messages each.
   Communicator beside = c;
   beside.ring.type_between = nccl::PathType::pix;
-  beside.nics = 4;
+  beside.nics.count = 4;
   const Run near = nccl::run(beside, CollectiveKind::all_gather, Bytes(32 * 4 * 32 << 10), plan);
   CHECK(near.bound != "messages");
   CHECK(test::us(near.data) < one / 2);
@@ -125,7 +125,7 @@ TEST_CASE("over the host's bridge a node's channels wait for each other's messag
 TEST_CASE("over the host's bridge channels wait for those of their GPU's proxy, not for all of a node") {
   const Communicator c = test::communicator("dgx-h100", 4, 0, test::environment({{"NCCL_NET_GDR_LEVEL", "LOC"}}));
   REQUIRE(c.ring.type_between >= nccl::PathType::phb);
-  REQUIRE(c.nics == 8);
+  REQUIRE(c.nics.count == 8);
   const auto gaps = [&](int channels) {
     const Plan plan{false, Algorithm::ring, Protocol::simple, channels, 512, {}};
     const Run run = nccl::run(c, CollectiveKind::all_gather, Bytes((32LL * channels) << 15), plan);
@@ -412,14 +412,14 @@ TEST_CASE("no all-reduce across nodes is faster than the NICs of a node, nor tha
     for (const int nodes : {2, 3, 8}) {
       const Communicator whole = test::communicator(entry.name, nodes);
       Communicator part = whole;
-      part.nic_rate = whole.nic_rate / 8;  // as of eight groups
+      part.nics.rate = whole.nics.rate / 8;  // as of eight groups
       for (const Communicator& c : {whole, part}) {
         for (const nccl::Candidate& one : tuning_table(whole, all_reduce, Bytes(size))) {
           if (!one.available) continue;
           INFO(entry.name << " " << nodes << " " << to_string(one.algorithm) << " " << to_string(one.protocol));
           const Run run = nccl::run(c, all_reduce, Bytes(size), plan_of(whole, all_reduce, Bytes(size), one));
           const double sent = 2.0 * (nodes - 1) / nodes * static_cast<double>(size);
-          CHECK(run.time().count() >= sent / (c.nics * c.nic_rate.value()));
+          CHECK(run.time().count() >= sent / (c.nics.count * c.nics.rate.value()));
         }
       }
     }
@@ -445,16 +445,16 @@ TEST_CASE("a NIC moves no more than PCIe between it and its GPUs") {
        {Case{"dgx-a100", 8, 31.5}, {"dgx-a100", 1, 31.5}, {"aws-p4d", 8, 15.75}, {"aws-p3dn", 8, 15.75}}) {
     INFO(machine << " " << per_node);
     const Communicator c = at(machine, per_node, "400Gb/s"), wider = at(machine, per_node, "800Gb/s");
-    CHECK(c.nics_by_pcie);
-    CHECK(c.nic_rate.value() == Approx(gb * 1e9));
-    CHECK(wider.nic_rate == c.nic_rate);
-    CHECK(c.ring.channels * c.ring.between.value() <= c.nics * c.nic_rate.value());
-    CHECK_FALSE(at(machine, per_node, "50Gb/s").nics_by_pcie);
+    CHECK(c.nics.by_pcie);
+    CHECK(c.nics.rate.value() == Approx(gb * 1e9));
+    CHECK(wider.nics.rate == c.nics.rate);
+    CHECK(c.ring.channels * c.ring.between.value() <= c.nics.count * c.nics.rate.value());
+    CHECK_FALSE(at(machine, per_node, "50Gb/s").nics.by_pcie);
     for (const CollectiveKind kind : run_kinds) {
       INFO(to_string(kind));
       const Run run = ran(c, kind, std::int64_t{1} << 32);
       CHECK(ran(wider, kind, std::int64_t{1} << 32).time() == run.time());
-      if (kind == all_reduce) CHECK(run.time().count() >= double(std::int64_t{1} << 32) / (c.nics * gb * 1e9));
+      if (kind == all_reduce) CHECK(run.time().count() >= double(std::int64_t{1} << 32) / (c.nics.count * gb * 1e9));
     }
   }
   CHECK(ran(at("dgx-a100", 8, "400Gb/s"), CollectiveKind::alltoall, std::int64_t{1} << 32).bound == "PCIe to the NICs");
@@ -488,8 +488,8 @@ TEST_CASE("on Blackwell a ring's data hides its hops, which small loops show") {
 
 TEST_CASE("an exchange across nodes uses the NICs of all GPUs, also those that rings leave alone") {
   const Communicator c = test::communicator("gb200-nvl72", 4);
-  CHECK(c.nics < c.p2p_nics);
-  CHECK(c.p2p_nics == 72);
+  CHECK(c.nics.count < c.pairs.nics);
+  CHECK(c.pairs.nics == 72);
   // Of 1 GiB each of 288 GPUs sends the parts of 216 over its own NIC of 50 GB/s.
   const double least = 216.0 / 288 * (1 << 30) / 50e9;
   const double seconds = ran(c, CollectiveKind::alltoall, 1 << 30).time().count();
@@ -506,8 +506,8 @@ TEST_CASE("more bandwidth or less latency never makes a run slower") {
                         {false, Algorithm::nvls_tree, Protocol::simple, 16, 640, {}}};
   const Communicator before = test::communicator("dgx-h100", 4);
   Communicator wider = before, nearer = before;
-  wider.nic_rate = before.nic_rate * 2.0;
-  wider.gpu_rate = before.gpu_rate * 2.0;
+  wider.nics.rate = before.nics.rate * 2.0;
+  wider.gpu.nvlink = before.gpu.nvlink * 2.0;
   nearer.network_latency = before.network_latency / 2;
   for (const Plan& plan : plans) {
     for (std::int64_t size = 1; size <= (std::int64_t{1} << 34); size *= 4) {
@@ -529,9 +529,9 @@ TEST_CASE("on any machine no collective's plan is slower with more bandwidth or 
     const Communicator before = test::communicator(name, nodes);
     for (const double factor : {1.01, 1.5, 10.0}) {
       Communicator nics = before, gpus = before, nearer = before;
-      nics.nic_rate = before.nic_rate * factor;
-      nics.p2p_nic_rate = before.p2p_nic_rate * factor;
-      gpus.gpu_rate = before.gpu_rate * factor;
+      nics.nics.rate = before.nics.rate * factor;
+      nics.pairs.nic_rate = before.pairs.nic_rate * factor;
+      gpus.gpu.nvlink = before.gpu.nvlink * factor;
       nearer.network_latency = before.network_latency / factor;
       for (const CollectiveKind kind : run_kinds)
         for (std::int64_t size = 8; size <= (std::int64_t{1} << 33); size *= 16) {

@@ -83,7 +83,7 @@ TEST_CASE("boxes of eight NICs across nodes: a channel per NIC, trees faster ins
     REQUIRE(c.nvls);
     CHECK(is(*c.nvls, {8, 40, 48}));
     CHECK(c.channels == 16);
-    CHECK(c.nics == 8);
+    CHECK(c.nics.count == 8);
   }
   SECTION("B200 with NDR: trees 7 x 96 = 672 of 721.8; NVLS 9 x 48") {
     const Communicator c = test::communicator("dgx-b200", 2);
@@ -184,8 +184,8 @@ TEST_CASE("every shipped machine with GPUs gets channels within its links") {
       if (system.nvswitch && nodes == 1)
         CHECK(c.ring.channels * c.ring.inside.value() <= system.nvlink_speed * 1e9 * 1.000001);
       if (nodes > 1) {
-        CHECK(c.nics >= 1);
-        CHECK(c.ring.channels * c.ring.between.value() <= c.nics * c.nic_rate.value() * 1.000001);
+        CHECK(c.nics.count >= 1);
+        CHECK(c.ring.channels * c.ring.between.value() <= c.nics.count * c.nics.rate.value() * 1.000001);
         CHECK(c.network_latency > Seconds(0));
       }
     }
@@ -196,7 +196,7 @@ TEST_CASE("half of a box on each of two nodes has half of the NICs") {
   const Communicator c = test::communicator("dgx-h100", 2, 4);
   CHECK(c.ranks == 8);
   CHECK(c.ranks_per_node == 4);
-  CHECK(c.nics == 4);
+  CHECK(c.nics.count == 4);
 }
 
 TEST_CASE("nodes with unlike sets of GPUs count with the slower") {
@@ -205,7 +205,7 @@ TEST_CASE("nodes with unlike sets of GPUs count with the slower") {
   const auto c = nccl::connect(fabric, all_and_two);
   REQUIRE(c.ok());
   CHECK(c->nodes == 2);
-  CHECK(c->nics == 2);
+  CHECK(c->nics.count == 2);
 }
 
 TEST_CASE("what NCCL cannot run on is refused with the reason") {

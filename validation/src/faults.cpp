@@ -120,7 +120,7 @@ std::string small_text(const Slowness& by) {
 
 /// NICs that one call uses: all of the node's, but for a pair of ranks.
 int nics_in_use(const Case& one) {
-  return one.place.kind == CollectiveKind::sendrecv || one.table.ranks == one.table.nodes ? 1 : one.c.nics;
+  return one.place.kind == CollectiveKind::sendrecv || one.table.ranks == one.table.nodes ? 1 : one.c.nics.count;
 }
 
 void add(std::vector<Fault>& out, const char* cause, std::string evidence, const char* look) {
@@ -144,7 +144,7 @@ void look_at_protocol(const Case& one, std::vector<Fault>& out) {
 double slowness_with(const Case& one, double share) {
   nccl::Communicator c = one.c;
   const auto less = [share](Bandwidth& rate) { rate = rate * share; };
-  less(c.nic_rate);
+  less(c.nics.rate);
   less(c.tree.between);
   if (c.nodes == 2) less(c.tree.inside);
   if (c.nvls) less(c.nvls->between);
@@ -165,7 +165,7 @@ void look_at_rails(const Case& one, std::vector<Fault>& out) {
     if (nics % k != 0 || !is_alike(slowness_with(one, static_cast<double>(k) / nics))) continue;
     return add(out, "rails",
                fmt::format("{} the forecast at the largest sizes, as with {} of {} NICs of {}", times(*one.by.top), k,
-                           nics, gbps(one.c.nic_rate.value())),
+                           nics, gbps(one.c.nics.rate.value())),
                "NICs that NCCL does not use: NCCL_IB_HCA, ports that are down (ibstat), the list of NET/ devices that "
                "NCCL_DEBUG=INFO prints");
   }
@@ -177,7 +177,7 @@ void look_at_ports(const Case& one, std::vector<Fault>& out) {
     return add(
         out, "port",
         fmt::format("{} the forecast at the largest sizes, as with 1/{} of a NIC's {}: an older generation's port",
-                    times(*one.by.top), part, gbps(one.c.nic_rate.value())),
+                    times(*one.by.top), part, gbps(one.c.nics.rate.value())),
         "speed and width of ports and of their PCIe slots (ibstat, ethtool, lspci -vv: LnkSta), and cables of a "
         "lower rate");
   }

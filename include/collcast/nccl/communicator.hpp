@@ -33,6 +33,34 @@ struct PairLoads {
   int ranks_of_root = 1;       ///< on the root's node
 };
 
+/// Of the NICs by which a node's channels leave it.
+struct NicTerms {
+  int count = 0;
+  Bandwidth rate{};         ///< of one: the line's, or that of PCIe between NICs and GPUs where it is less
+  bool by_pcie = false;     ///< it is PCIe's
+  bool hold_trees = false;  ///< what NCCL books for trees across nodes; else links inside them hold it
+  int beside_gpu = 1;       ///< that a GPU has nearest at most
+};
+
+/// Of sends and receives between nodes.
+struct PairTerms {
+  double nics = 0;                 ///< of a node that its GPUs have nearest, by which all their pairs go at once
+  int nics_of_gpu = 1;             ///< by which the channels of one GPU's pairs go in turn
+  Bandwidth nic_rate{};            ///< of one of these: the line's, or its slot's
+  Bandwidth gpu_rate{};            ///< of a GPU's way to its own
+  std::optional<PairLoads> loads;  ///< none where all nodes have the same GPUs, or no NICs
+  bool relayed = false;            ///< a message leaves by the receiver's rail (PXN)
+};
+
+/// Of a GPU's links on its node.
+struct GpuTerms {
+  Bandwidth nvlink{};      ///< of one GPU; without NVLink 0
+  double ring_links = 1;   ///< share of it that rings can fill where NVLinks are straight
+  double tree_sends = 1;   ///< of a tree's chunk, by the GPU of a node that sends most, mean of its channels
+  PairRates pair_rates{};  ///< over NVLink, which not all pairs may have; without NVLink 0
+  Bandwidth pcie{};        ///< of its way to PCIe, by the data sheet; 0: it has none
+};
+
 /// With a reduction in the network: what the search finds for it.
 struct Collnet {
   Graph chain;
@@ -59,32 +87,18 @@ struct Communicator {
   int p2p_channels = 0, p2p_channels_per_peer = 0;
 
   // Of the machine's description, for the run.
-  int nics = 0;                     ///< of a node that channels use
-  Bandwidth nic_rate{};             ///< of one: the line's, or that of PCIe between NICs and GPUs where it is less
-  bool nics_by_pcie = false;        ///< it is PCIe's
-  bool trees_held_by_nics = false;  ///< what NCCL books for trees across nodes; else links inside them hold it
-  double p2p_nics = 0;              ///< of a node that its GPUs have nearest, by which all their pairs go at once
-  int p2p_nics_of_gpu = 1;          ///< by which the channels of one GPU's pairs go in turn
-  Bandwidth p2p_nic_rate{};         ///< of one of these: the line's, or its slot's
-  Bandwidth p2p_gpu_rate{};         ///< of a GPU's way to its own
-  std::optional<PairLoads> loads;   ///< of pairs; none where all nodes have the same GPUs, or no NICs
-  int nics_beside = 1;              ///< that a GPU has nearest at most
-  Seconds network_latency{};        ///< from NIC to NIC; of one rail where NICs are on rails
-  Seconds across_rails{};           ///< what the way of a pair on two rails takes beyond, without PXN
-  bool relays_pairs = false;        ///< a pair's message leaves by the receiver's rail (PXN)
-  Seconds plugin_latency{};         ///< of a message, as NCCL's network plugin says
-  Bandwidth gpu_rate{};             ///< NVLink of one GPU; without NVLink 0
-  double ring_links = 1;            ///< share of it that rings can fill where NVLinks are straight
-  double tree_sends = 1;            ///< of a tree's chunk, by the GPU of a node that sends most, mean of its channels
-  PairRates pair_rates{};           ///< over NVLink, which not all pairs may have; without NVLink 0
-  Bandwidth pcie_rate{};            ///< of one GPU's way to PCIe, by the data sheet; 0: it has none
-  NcclFactors factors{};            ///< of a calibration
-  Environment environment{};        ///< with what the machine sets, where the job has several nodes
+  NicTerms nics;
+  PairTerms pairs;
+  GpuTerms gpu;
+  Seconds network_latency{};  ///< from NIC to NIC; of one rail where NICs are on rails
+  Seconds across_rails{};     ///< what the way of a pair on two rails takes beyond, without PXN
+  Seconds plugin_latency{};   ///< of a message, as NCCL's network plugin says
+  NcclFactors factors{};      ///< of a calibration
+  Environment environment{};  ///< with what the machine sets, where the job has several nodes
 };
 
-/// Fails where the group is not on NVIDIA GPUs, their compute capability is unknown, or nothing joins them. With NICs
-/// of `nics` times the rate that the machine's have.
-Result<Communicator> connect(const Fabric&, const Group&, const Environment& = {}, double nics = 1);
+/// Fails where the group is not on NVIDIA GPUs, their compute capability is unknown, or nothing joins them.
+Result<Communicator> connect(const Fabric&, const Group&, const Environment& = {});
 
 /// connect()'s answers, kept by fabric, ranks and variables, as a search takes longer than a price. Fabrics must stay
 /// alive. May be asked by several threads at once.

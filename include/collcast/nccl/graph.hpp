@@ -35,9 +35,22 @@ struct NodeChannels {
   std::vector<ChannelNics> nics;        ///< of each; empty: of one node, of NVLS, or not stated
 };
 
+/// What the search looks for, by NCCL's numbers [src/include/graph.h, NCCL_TOPO_PATTERN_*].
+enum class GraphPattern : int {
+  balanced_tree = 1,  ///< NICs are used by two GPUs: the first for the parent and a child, the second for a child
+  split_tree = 2,     ///< the first for the parent, the second for children
+  tree = 3,           ///< NICs are used by one GPU
+  ring = 4,
+  nvls = 5,
+  collnet_direct = 6
+};
+
+/// Of a graph in a file, by NCCL's numbers [src/init.cc, initTransportsRank].
+enum class GraphId : int { ring = 0, tree = 1, collnet_chain = 2, nvls = 3, collnet_direct = 4 };
+
 /// One pattern of the search: C channels, each with a speed inside and between nodes.
 struct Graph {
-  int pattern = 4;  ///< NCCL's number: 1 balanced tree, 3 tree on one GPU, 4 ring, 5 NVLS, 6 CollNet direct
+  GraphPattern pattern = GraphPattern::ring;
   int channels = 0;
   Bandwidth inside{}, between{};
   PathType type_inside = PathType::loc, type_between = PathType::loc;
@@ -48,7 +61,7 @@ struct Graph {
 
 /// A graph of a file, which NCCL takes instead of its search's.
 struct StatedGraph {
-  int id = 0;  ///< 0 ring, 1 tree, 2 CollNet chain, 3 NVLS, 4 CollNet direct
+  GraphId id = GraphId::ring;
   Graph graph;
   int nics = 0;  ///< that its channels leave a node by; 0: of one node
   Location where;
@@ -58,7 +71,7 @@ struct StatedGraph {
     std::vector<Location> gpus;
   };
   std::vector<Place> places = {};
-  bool is_collnet() const { return id == 2 || id == 4; }
+  bool is_collnet() const { return id == GraphId::collnet_chain || id == GraphId::collnet_direct; }
 };
 /// NCCL_GRAPH_FILE; a pattern that it does not state is searched for.
 struct GraphFile {
