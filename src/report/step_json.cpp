@@ -150,7 +150,7 @@ void add_head(Json& out, const StepReport& report) {
   out["library"] = has_model ? Json(report.machine.library) : Json();
 }
 
-/// What trains a model, which neither a server nor a graph of tasks does.
+/// Whether a model is trained: a server has none to train, and a graph of tasks no model.
 bool is_training(const StepReport& report) { return report.inputs && !report.result.inference; }
 
 void add_rates(Json& out, const StepReport& report) {
