@@ -59,8 +59,10 @@ Section kernels_section(const StepInputs&, std::string title, const std::vector<
 Section collectives_section(const StepReport&, std::string title, const std::string& when,
                             const std::vector<CollectiveCost>&);
 Section stage_section(const StepReport&);
-Section closed_form_section(const StepReport&);
 Section step_section(const StepReport&);
+
+// --- its closed form: explain_pipeline.cpp ---
+Section closed_form_section(const StepReport&);
 
 // --- waits for the host: explain_host.cpp ---
 /// ", and 3.2 ms that they wait for the copies": of what is listed before; empty where that is nothing.
