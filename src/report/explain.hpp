@@ -68,6 +68,8 @@ Section closed_form_section(const StepReport&);
 /// ", and 3.2 ms that they wait for the copies": of what is listed before; empty where that is nothing.
 std::string waits_for_host(const StepInputs&, Seconds waits);
 Term copies_term(const StepInputs&);
+/// Which share of the line rate copies have, and where that is from; nothing: the kernel table does not say.
+std::optional<std::string> copies_text(const StepInputs&);
 /// What an update waits for of the stage's optimizer states that are in the host's memory, if any are; on a GPU whose
 /// kernels have so much of their usual pace.
 std::optional<Section> state_copies_section(const StepInputs&, int stage, double pace);

@@ -203,11 +203,13 @@ Section stage_section(const StepReport& report) {
   Section out;
   out.title = fmt::format("stage {}, one micro-batch", stage.stage);
   out.text.push_back(remark(stage_text(report)));
+  const bool copies = in.options.cpu_offloading_num_layers > 0;
+  if (const auto text = copies ? copies_text(in) : std::nullopt) out.text.push_back(remark(*text));
   out.terms.push_back(layers_term(in, stage.stage));
   out.terms.push_back(
       times.term("compute of a micro-batch", times.compute,
                  fmt::format("kernels forward and backward, with recomputation{}", waits_for_host(in, times.waits))));
-  if (in.options.cpu_offloading_num_layers > 0) out.terms.push_back(copies_term(in));
+  if (copies) out.terms.push_back(copies_term(in));
   out.terms.push_back(stage_tp_term(in, times));
   if (in.layout.cp > 1) out.terms.push_back(stage_cp_term(in, times));
   if (in.layout.ep > 1 || times.ep.total > Seconds{}) out.terms.push_back(stage_ep_term(in, times));
