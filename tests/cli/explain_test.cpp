@@ -205,7 +205,7 @@ TEST_CASE("the numbers that a step's explanation writes come to the figures that
   }
 }
 
-TEST_CASE("so do those of every shipped scenario that is a training step, as it is and with each of its variants") {
+TEST_CASE("the numbers that the explanation of each shipped training step and variant writes come to its figures") {
   Sample sample(5);
   int explained_steps = 0;
   const Json all = document_of("step --list");
