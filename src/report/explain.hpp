@@ -59,13 +59,17 @@ Section kernels_section(const StepInputs&, std::string title, const std::vector<
 Section collectives_section(const StepReport&, std::string title, const std::string& when,
                             const std::vector<CollectiveCost>&);
 Section stage_section(const StepReport&);
-Section closed_form_section(const StepReport&);
 Section step_section(const StepReport&);
+
+// --- its closed form: explain_pipeline.cpp ---
+Section closed_form_section(const StepReport&);
 
 // --- waits for the host: explain_host.cpp ---
 /// ", and 3.2 ms that they wait for the copies": of what is listed before; empty where that is nothing.
 std::string waits_for_host(const StepInputs&, Seconds waits);
 Term copies_term(const StepInputs&);
+/// Which share of the line rate copies have, and where that is from; nothing: the kernel table does not say.
+std::optional<std::string> copies_text(const StepInputs&);
 /// What an update waits for of the stage's optimizer states that are in the host's memory, if any are; on a GPU whose
 /// kernels have so much of their usual pace.
 std::optional<Section> state_copies_section(const StepInputs&, int stage, double pace);

@@ -17,6 +17,12 @@ std::string waits_for_host(const StepInputs& in, Seconds waits) {
                                         : "the copies");
 }
 
+std::optional<std::string> copies_text(const StepInputs& in) {
+  if (in.kernels.host_copies_source.empty()) return {};
+  return fmt::format("copies have {} of the line rate of the way to the host ('host_copies'): {}",
+                     in.kernels.host_copies, in.kernels.host_copies_source);
+}
+
 Term copies_term(const StepInputs& in) {
   const OffloadingTerms of = offloading_terms(in);
   return {
@@ -34,6 +40,7 @@ std::optional<Section> state_copies_section(const StepInputs& in, int stage, dou
   if (of.chunks == 0) return {};
   Section out;
   out.title = "optimizer states that come from the host's memory for the update, and go back";
+  if (const auto text = copies_text(in)) out.text.push_back(remark(*text));
   const auto copied = [&](const char* name, const char* what, Volume bytes, int pieces, Seconds time) {
     if (!(bytes > Volume{})) return;
     const std::string over = pieces > 1 ? fmt::format(" / {}", pieces) : std::string();

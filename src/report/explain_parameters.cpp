@@ -206,84 +206,140 @@ StageLayersText stage_layers_text(const StepInputs& in, double layers) {
           fmt::format("({} + {})", out.numbers, further), false};
 }
 
-Section parameters_section(const StepInputs& in, const ParameterTerms& p, int stage) {
-  const TransformerConfig& m = in.model;
-  Section out;
-  out.title = fmt::format("parameters of the fullest rank (stage {})", stage);
-  // A layer of the first shape in its parts, of others the total.
-  const std::vector<LayerShape> shapes = shapes_of_stage(p);
-  const LayerShape shown = shapes.empty() ? mlp_layer : shapes.front();
-  const LayerParameters& layer = p.layer[shown];
-  add_layer_parameters(out, in, layer, shown);
-  const StageLayersText counted = stage_layers_text(in, p.all_layers());
-  std::string formula = counted.formula + " x layer";
-  std::string numbers;
-  if (shapes.size() > 1 || shown != mlp_layer) {
-    formula = fmt::format("{} x their sum", layers_text(shown));
-    numbers = fmt::format("{} x ({})", exact(p.layers[shown]), layer_sum(layer));
-  } else if (m.latent.kv_rank > 0) {
-    numbers = fmt::format("{} x ({})", counted.numbers, layer_sum(layer));
-  } else {
-    numbers =
-        fmt::format("{} x ({} + {} + {}{})", counted.numbers, exact(layer.attention), exact(layer.mlp),
-                    exact(layer.norms), m.biases ? " + " + exact(layer.sharded_biases + layer.replicated_biases) : "");
+namespace {
+
+/// The rank's parameters as a sum: what is added up stands in a section's terms, the sum behind them.
+class ParameterSum {
+ public:
+  explicit ParameterSum(Section& out) : out_(out) {}
+  void begin(std::string formula, std::string numbers) {
+    formula_ = std::move(formula);
+    numbers_ = std::move(numbers);
   }
-  for (const LayerShape shape : shapes) {
+  void add(Term term, const std::string& formula, const std::string& numbers) {
+    out_.terms.push_back(std::move(term));
+    formula_ += " + " + formula;
+    numbers_ += " + " + numbers;
+  }
+  /// What the rank has once, where it has it.
+  void add_once(const char* name, const char* formula, std::string numbers, double value, const char* source) {
+    if (value > 0) add({name, formula, std::move(numbers), value, "", source}, name, exact(value));
+  }
+  void end(double total) {
+    out_.terms.push_back({"parameters of the rank", formula_, numbers_, total, "", "all that the rank holds"});
+  }
+
+ private:
+  Section& out_;
+  std::string formula_, numbers_;
+};
+
+/// Layers of the shape that is shown in its parts.
+void begin_sum(ParameterSum& sum, const StepInputs& in, const ParameterTerms& p, LayerShape shown, bool alone) {
+  const LayerParameters& layer = p.layer[shown];
+  if (!alone || shown != mlp_layer) {
+    sum.begin(fmt::format("{} x their sum", layers_text(shown)),
+              fmt::format("{} x ({})", exact(p.layers[shown]), layer_sum(layer)));
+    return;
+  }
+  const StageLayersText counted = stage_layers_text(in, p.all_layers());
+  const std::string parts =
+      in.model.latent.kv_rank > 0
+          ? layer_sum(layer)
+          : fmt::format("{} + {} + {}{}", exact(layer.attention), exact(layer.mlp), exact(layer.norms),
+                        in.model.biases ? " + " + exact(layer.sharded_biases + layer.replicated_biases) : "");
+  sum.begin(counted.formula + " x layer", fmt::format("{} x ({})", counted.numbers, parts));
+}
+
+/// Layers of other shapes: the total of each, and those parts that the one shown in its parts does not have.
+void add_other_shapes(Section& out, ParameterSum& sum, const StepInputs& in, const ParameterTerms& p,
+                      LayerShape shown) {
+  for (const LayerShape shape : shapes_of_stage(p)) {
     if (shape == shown) continue;
     const LayerParameters& of = p.layer[shape];
     if (shape.is_linear() && !shown.is_linear()) add_linear_parameters(out, in, of);
     if (!shape.has_mixer() && shape.has_mlp()) add_mlp_parameters(out, in, of);
     if (!shape.has_mixer() && shape.has_experts()) add_expert_parameters(out, in, of);
-    out.terms.push_back(
-        {layer_text(shape),
-         shape == mlp_layer ? "the same, its MLP in the place of router and experts" : "sum of its parts",
-         layer_sum(of), of.total(), "", ""});
-    formula += fmt::format(" + {} x theirs", layers_text(shape));
-    numbers += fmt::format(" + {} x {}", exact(p.layers[shape]), exact(of.total()));
+    sum.add({layer_text(shape),
+             shape == mlp_layer ? "the same, its MLP in the place of router and experts" : "sum of its parts",
+             layer_sum(of), of.total(), "", ""},
+            fmt::format("{} x theirs", layers_text(shape)),
+            fmt::format("{} x {}", exact(p.layers[shape]), exact(of.total())));
   }
-  const auto add_adapters = [&](const char* name, const char* of, double layers, const AdapterParameters& a) {
-    if (!(layers > 0)) return;
-    out.terms.push_back(
-        {name, "r (n + m) of each matrix n x m: 1/TP of the side that TP splits",
-         fmt::format("{} + {}{}", exact(a.sharded), exact(a.replicated), a.experts > 0 ? " + " + exact(a.experts) : ""),
-         a.total(), "",
-         fmt::format("low-rank, trained in the place of all other weights; split and whole on every TP rank{}",
-                     a.experts > 0 ? ", and of the rank's experts" : "")});
-    formula += fmt::format(" + {} x adapters of one", of);
-    numbers += fmt::format(" + {} x {}", exact(layers), exact(a.total()));
-  };
-  const bool experts = m.experts.count > 0 && p.expert_layers() > 0;
-  if (p.frozen) {
-    add_adapters(experts ? "adapters of a layer with an MLP" : "adapters of a layer",
-                 experts ? "layers with an MLP" : "layers", p.layers[mlp_layer], p.adapters[mlp_layer]);
-    add_adapters("adapters of a layer with experts", "expert layers", p.layers[expert_layer], p.adapters[expert_layer]);
-  }
-  const auto add = [&](const char* name, const char* its_formula, std::string its_numbers, double value,
-                       const char* source) {
-    if (!(value > 0)) return;
-    out.terms.push_back({name, its_formula, std::move(its_numbers), value, "", source});
-    formula += fmt::format(" + {}", name);
-    numbers += fmt::format(" + {}", exact(value));
-  };
+}
+
+/// Of so many layers, where there are any.
+void add_adapters_of(ParameterSum& sum, const char* name, const char* of, double layers, const AdapterParameters& a) {
+  if (!(layers > 0)) return;
+  sum.add(
+      {name, "r (n + m) of each matrix n x m: 1/TP of the side that TP splits",
+       fmt::format("{} + {}{}", exact(a.sharded), exact(a.replicated), a.experts > 0 ? " + " + exact(a.experts) : ""),
+       a.total(), "",
+       fmt::format("low-rank, trained in the place of all other weights; split and whole on every TP rank{}",
+                   a.experts > 0 ? ", and of the rank's experts" : "")},
+      fmt::format("{} x adapters of one", of), fmt::format("{} x {}", exact(layers), exact(a.total())));
+}
+
+void add_adapters(ParameterSum& sum, const StepInputs& in, const ParameterTerms& p) {
+  if (!p.frozen) return;
+  const bool experts = in.model.experts.count > 0 && p.expert_layers() > 0;
+  add_adapters_of(sum, experts ? "adapters of a layer with an MLP" : "adapters of a layer",
+                  experts ? "layers with an MLP" : "layers", p.layers[mlp_layer], p.adapters[mlp_layer]);
+  add_adapters_of(sum, "adapters of a layer with experts", "expert layers", p.layers[expert_layer],
+                  p.adapters[expert_layer]);
+}
+
+/// Rows of a matrix over the vocabulary that a rank has.
+std::string vocabulary_numbers(const StepInputs& in) {
+  return fmt::format("ceil({} / {}) x {}", in.model.vocab, in.layout.tp, in.model.hidden);
+}
+
+/// What the first and the last stage have besides layers.
+void add_ends(ParameterSum& sum, const StepInputs& in, const ParameterTerms& p) {
+  const TransformerConfig& m = in.model;
   const bool last = !in.layout.ends_together() || in.layout.pp == 1;
-  const std::string vocabulary = fmt::format("ceil({} / {}) x {}", m.vocab, in.layout.tp, m.hidden);
-  add("embedding", "ceil(V / TP) h", vocabulary, p.embedding, "first stage; rows padded to a multiple of TP");
-  add("positions", "positions h", fmt::format("{} x {}", m.learned_positions, m.hidden), p.positions, "first stage");
-  add("output matrix", "ceil(V / TP) h", vocabulary, p.output,
-      !last               ? "first stage"
-      : m.tied_embeddings ? "last stage; a copy of the tied embedding"
-                          : "last stage");
-  add("final norm", m.biases ? "2 h" : "h", fmt::format("{} x {}", m.biases ? 2 : 1, m.hidden), p.final_norm,
-      last ? "last stage" : "first stage");
+  const std::string vocabulary = vocabulary_numbers(in);
+  sum.add_once("embedding", "ceil(V / TP) h", vocabulary, p.embedding, "first stage; rows padded to a multiple of TP");
+  sum.add_once("positions", "positions h", fmt::format("{} x {}", m.learned_positions, m.hidden), p.positions,
+               "first stage");
+  sum.add_once("output matrix", "ceil(V / TP) h", vocabulary, p.output,
+               !last               ? "first stage"
+               : m.tied_embeddings ? "last stage; a copy of the tied embedding"
+                                   : "last stage");
+  sum.add_once("final norm", m.biases ? "2 h" : "h", fmt::format("{} x {}", m.biases ? 2 : 1, m.hidden), p.final_norm,
+               last ? "last stage" : "first stage");
+}
+
+/// What multi-token prediction has besides its layers.
+void add_mtp(ParameterSum& sum, const StepInputs& in, const ParameterTerms& p) {
+  const TransformerConfig& m = in.model;
   const int further = m.mtp_layers, norms = m.biases ? 6 : 3;
-  add("MTP projections", "2 h^2 / TP of each",
-      fmt::format("{} x 2 x {} x {} / {}", further, m.hidden, m.hidden, in.layout.tp), p.mtp_projections,
-      "of multi-token prediction: embeddings and hidden states side by side, brought to h");
-  add("MTP norms", m.biases ? "6 h of each" : "3 h of each", fmt::format("{} x {} x {}", further, norms, m.hidden),
-      p.mtp_norms, "before the projection two, and the final one");
-  add("MTP embedding", "ceil(V / TP) h", vocabulary, p.mtp_embedding,
-      in.serving ? "last stage; a copy" : "last stage; a copy, whose gradients both ends sum up");
-  out.terms.push_back({"parameters of the rank", formula, numbers, p.total(), "", "all that the rank holds"});
+  sum.add_once("MTP projections", "2 h^2 / TP of each",
+               fmt::format("{} x 2 x {} x {} / {}", further, m.hidden, m.hidden, in.layout.tp), p.mtp_projections,
+               "of multi-token prediction: embeddings and hidden states side by side, brought to h");
+  sum.add_once("MTP norms", m.biases ? "6 h of each" : "3 h of each",
+               fmt::format("{} x {} x {}", further, norms, m.hidden), p.mtp_norms,
+               "before the projection two, and the final one");
+  sum.add_once("MTP embedding", "ceil(V / TP) h", vocabulary_numbers(in), p.mtp_embedding,
+               in.serving ? "last stage; a copy" : "last stage; a copy, whose gradients both ends sum up");
+}
+
+}  // namespace
+
+Section parameters_section(const StepInputs& in, const ParameterTerms& p, int stage) {
+  Section out;
+  out.title = fmt::format("parameters of the fullest rank (stage {})", stage);
+  // A layer of the first shape in its parts, of others the total.
+  const std::vector<LayerShape> shapes = shapes_of_stage(p);
+  const LayerShape shown = shapes.empty() ? mlp_layer : shapes.front();
+  add_layer_parameters(out, in, p.layer[shown], shown);
+  ParameterSum sum(out);
+  begin_sum(sum, in, p, shown, shapes.size() <= 1);
+  add_other_shapes(out, sum, in, p, shown);
+  add_adapters(sum, in, p);
+  add_ends(sum, in, p);
+  add_mtp(sum, in, p);
+  sum.end(p.total());
   return out;
 }
 

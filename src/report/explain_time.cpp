@@ -1,12 +1,11 @@
-// The time of a step taken apart: its collectives, the stage with the most work, the closed form, and the parts of the
-// result. Equations: src/workload/pipeline.hpp and estimate_step.hpp.
+// The time of a step taken apart: its collectives, the stage with the most work, and the parts of the result. The
+// closed form: explain_pipeline.cpp.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
 
 #include "collcast/base/units.hpp"
-#include "collcast/workload/own_schedule.hpp"
 #include "report/explain.hpp"
 #include "report/faults.hpp"
 #include "report/wording.hpp"
@@ -109,306 +108,113 @@ std::string rank_text(const StepReport& report) {
          (one.ranks > 1 ? fmt::format(" and {} like it", one.ranks - 1) : "");
 }
 
+/// Whose parts the step's are, of which stage.
+std::string stage_text(const StepReport& report) {
+  const int stages = report.inputs->layout.pp;
+  if (report.faults)
+    return fmt::format("{}the step's parts are those of {}{}",
+                       stages > 1 ? fmt::format("the stage with the most work of {}; ", stages) : "", rank_text(report),
+                       is_steady(report) ? "" : ", which below are those of the slowest period, without jitter");
+  if (stages == 1) return "all ranks do the same; the step's parts are those of the first";
+  return fmt::format("the stage with the most work of {}; the step's parts are those of its first rank", stages);
+}
+
+/// One kind of time of a stage's units, as numbers and in total.
+struct UnitTimes {
+  std::vector<std::string> numbers;
+  Seconds total{};
+  void add(int count, Seconds each) {
+    numbers.push_back((count > 1 ? fmt::format("{} x ", count) : "") + format_seconds(each));
+    total += count * each;
+  }
+};
+
+/// All that a micro-batch takes on a stage, over its units.
+struct StageTimes {
+  explicit StageTimes(const StageTerms& stage) {
+    for (const StageTerms::Unit& unit : stage.units) {
+      names.push_back(unit.count > 1 ? fmt::format("{} x {}", plural(unit.name), unit.name) : unit.name);
+      compute.add(unit.count, unit.compute);
+      tp.add(unit.count, unit.tp);
+      cp.add(unit.count, unit.cp);
+      ep.add(unit.count, unit.ep);
+      waits += unit.count * unit.waits;
+    }
+  }
+  Term term(const char* name, const UnitTimes& of, std::string source) const {
+    return {name, joined(names), joined(of.numbers), of.total.count(), "s", std::move(source)};
+  }
+  std::vector<std::string> names;
+  UnitTimes compute, tp, cp, ep;
+  Seconds waits{};
+};
+
+Term layers_term(const StepInputs& in, int stage) {
+  const double layers = parameter_terms(in, stage).all_layers();
+  const StageLayersText counted = stage_layers_text(in, layers);
+  return {"layers of a stage",
+          counted.uneven ? "of this one of uneven stages" : counted.formula,
+          counted.numbers,
+          layers,
+          "",
+          ""};
+}
+
+Term stage_tp_term(const StepInputs& in, const StageTimes& times) {
+  return times.term("TP of a micro-batch", times.tp,
+                    in.options.overlap_tp == TpOverlap::none
+                        ? "collectives forward and backward; none is hidden"
+                        : "collectives forward and backward, less the products beside them, which count in compute and "
+                          "go at the rate that a collective leaves them");
+}
+
+Term stage_cp_term(const StepInputs& in, const StageTimes& times) {
+  return times.term("exposed CP of a micro-batch", times.cp,
+                    in.layout.cp_exchange == ContextExchange::ring
+                        ? "messages of keys, values and their gradients, less the block of attention beside each"
+                        : "all-to-alls before and after attention; none is hidden");
+}
+
+Term stage_ep_term(const StepInputs& in, const StageTimes& times) {
+  return times.term(
+      "EP of a micro-batch", times.ep,
+      in.options.overlap_ep
+          ? "dispatch and combine, less the kernels of the pass, which are taken to be another micro-batch's"
+          : "dispatch and combine, forward and backward, and the exchange of ranks that share an expert; none is "
+            "hidden");
+}
+
+Term dispatched_term(double dispatched) {
+  return {"dispatched of the experts' rows",
+          "sum of P(other node) / (K (e - n) / e)",
+          {},
+          dispatched,
+          "",
+          "tokens go once to each node, and there to each rank, that has experts of theirs (moe_token_dispatcher: "
+          "flex), n of e ranks on a node; inside one node: sum of P(rank) / K"};
+}
+
 }  // namespace
 
 Section stage_section(const StepReport& report) {
   const StepInputs& in = *report.inputs;
   const StageTerms& stage = terms_of_stage(report);
+  const StageTimes times(stage);
   Section out;
   out.title = fmt::format("stage {}, one micro-batch", stage.stage);
-  if (report.faults)
-    out.text.push_back(
-        {fmt::format("{}the step's parts are those of {}{}",
-                     in.layout.pp > 1 ? fmt::format("the stage with the most work of {}; ", in.layout.pp) : "",
-                     rank_text(report),
-                     is_steady(report) ? "" : ", which below are those of the slowest period, without jitter"),
-         Paragraph::Tone::plain});
-  else
-    out.text.push_back({in.layout.pp > 1
-                            ? fmt::format("the stage with the most work of {}; the step's parts are those of "
-                                          "its first rank",
-                                          in.layout.pp)
-                            : "all ranks do the same; the step's parts are those of the first",
-                        Paragraph::Tone::plain});
-  std::vector<std::string> names, compute, tp, cp, ep;
-  Seconds compute_sum{}, tp_sum{}, cp_sum{}, ep_sum{}, waits{};
-  for (const StageTerms::Unit& unit : stage.units) {
-    names.push_back(unit.count > 1 ? fmt::format("{} x {}", plural(unit.name), unit.name) : unit.name);
-    const std::string count = unit.count > 1 ? fmt::format("{} x ", unit.count) : "";
-    compute.push_back(count + format_seconds(unit.compute));
-    tp.push_back(count + format_seconds(unit.tp));
-    cp.push_back(count + format_seconds(unit.cp));
-    ep.push_back(count + format_seconds(unit.ep));
-    cp_sum += unit.count * unit.cp;
-    ep_sum += unit.count * unit.ep;
-    compute_sum += unit.count * unit.compute;
-    waits += unit.count * unit.waits;
-    tp_sum += unit.count * unit.tp;
-  }
-  const double layers = parameter_terms(in, stage.stage).all_layers();
-  const StageLayersText counted = stage_layers_text(in, layers);
-  out.terms.push_back({"layers of a stage", counted.uneven ? "of this one of uneven stages" : counted.formula,
-                       counted.numbers, layers, "", ""});
-  out.terms.push_back({"compute of a micro-batch", joined(names), joined(compute), compute_sum.count(), "s",
-                       fmt::format("kernels forward and backward, with recomputation{}", waits_for_host(in, waits))});
-  if (in.options.cpu_offloading_num_layers > 0) out.terms.push_back(copies_term(in));
-  out.terms.push_back({"TP of a micro-batch", joined(names), joined(tp), tp_sum.count(), "s",
-                       in.options.overlap_tp == TpOverlap::none
-                           ? "collectives forward and backward; none is hidden"
-                           : "collectives forward and backward, less the products beside them, which count in compute "
-                             "and go at the rate that a collective leaves them"});
-  if (in.layout.cp > 1)
-    out.terms.push_back({"exposed CP of a micro-batch", joined(names), joined(cp), cp_sum.count(), "s",
-                         in.layout.cp_exchange == ContextExchange::ring
-                             ? "messages of keys, values and their gradients, less the block of attention beside each"
-                             : "all-to-alls before and after attention; none is hidden"});
-  if (in.layout.ep > 1 || ep_sum > Seconds{})
-    out.terms.push_back({"EP of a micro-batch", joined(names), joined(ep), ep_sum.count(), "s",
-                         in.options.overlap_ep
-                             ? "dispatch and combine, less the kernels of the pass, which are taken to be another "
-                               "micro-batch's"
-                             : "dispatch and combine, forward and backward, and the exchange of ranks that share an "
-                               "expert; none is hidden"});
+  out.text.push_back(remark(stage_text(report)));
+  const bool copies = in.options.cpu_offloading_num_layers > 0;
+  if (const auto text = copies ? copies_text(in) : std::nullopt) out.text.push_back(remark(*text));
+  out.terms.push_back(layers_term(in, stage.stage));
+  out.terms.push_back(
+      times.term("compute of a micro-batch", times.compute,
+                 fmt::format("kernels forward and backward, with recomputation{}", waits_for_host(in, times.waits))));
+  if (copies) out.terms.push_back(copies_term(in));
+  out.terms.push_back(stage_tp_term(in, times));
+  if (in.layout.cp > 1) out.terms.push_back(stage_cp_term(in, times));
+  if (in.layout.ep > 1 || times.ep.total > Seconds{}) out.terms.push_back(stage_ep_term(in, times));
   if (in.layout.ep > 1 && in.options.moe_token_dispatcher == TokenDispatcher::flex)
-    out.terms.push_back({"dispatched of the experts' rows",
-                         "sum of P(other node) / (K (e - n) / e)",
-                         {},
-                         stage.dispatched,
-                         "",
-                         "tokens go once to each node, and there to each rank, that has experts of theirs "
-                         "(moe_token_dispatcher: flex), n of e ranks on a node; inside one node: sum of P(rank) / K"});
-  return out;
-}
-
-namespace {
-
-const char* name_of(PipelineSchedule);
-
-/// One's own has a name of its own.
-std::string name_of(const ParallelLayout& l) {
-  return is_own(l.schedule) ? fmt::format("{} (a schedule of your own)", l.own->name) : name_of(l.schedule);
-}
-
-const char* name_of(PipelineSchedule schedule) {
-  switch (schedule) {
-    case PipelineSchedule::gpipe:
-      return "GPipe";
-    case PipelineSchedule::one_f_one_b:
-      return "1F1B";
-    case PipelineSchedule::interleaved:
-      return "interleaved 1F1B";
-    case PipelineSchedule::zb_h1:
-      return "zero bubble H1";
-    case PipelineSchedule::zb_h2:
-      return "zero bubble H2";
-    case PipelineSchedule::zb_1p:
-      return "zero bubble 1p";
-    case PipelineSchedule::zb_2p:
-      return "zero bubble 2p";
-    case PipelineSchedule::zb_v:
-      return "zero bubble V";
-    case PipelineSchedule::dualpipe:
-      return "DualPipe";
-    case PipelineSchedule::dualpipe_v:
-      return "DualPipeV";
-    case PipelineSchedule::own:
-    case PipelineSchedule::own_split:
-    case PipelineSchedule::own_v:
-    case PipelineSchedule::own_v_split:
-      return "the order of work that is given";
-  }
-  check(false, "a known pipeline schedule");
-  return {};
-}
-
-/// What F, B, W and C of the first micro-batch are.
-std::string terms_of_first(const ParallelLayout& l) {
-  const bool splits = splits_backward(l.schedule);
-  if (l.schedule == PipelineSchedule::interleaved || (is_own(l.schedule) && l.vpp > 1))
-    return fmt::format("{}, all its chunks; C: each of {} transfers between two of the {} chunks",
-                       splits ? "F, B, W: forward, backward and weight gradients of each stage"
-                              : "F, B: forward and backward of each stage",
-                       l.pp * l.vpp - 1, l.pp * l.vpp);
-  if (from_both_ends(l.schedule))
-    return fmt::format(
-        "F, B, W: forward, backward and weight gradients of one stage of each pair, both its chunks, a micro-batch of "
-        "either way; C: each of {} transfers between two stages",
-        l.pp - 1);
-  if (goes_in_v(l.schedule))
-    return fmt::format("{}, both its chunks; C: each of the {} transfers on the way down the stages and up",
-                       splits ? "F, B, W: forward, backward and weight gradients of each stage"
-                              : "F, B: forward and backward of each stage",
-                       2 * (l.pp - 1));
-  return splits ? "F, B, W: forward, backward and weight gradients of each stage; C: a transfer between two"
-                : "F, B: forward and backward of each stage; C: a transfer between two";
-}
-
-Term first_term(const StepInputs& in, const PipelineTerms& p) {
-  const bool splits = splits_backward(in.layout.schedule);
-  return {"first micro-batch",
-          splits ? "sum(F + B + W) + 2 sum(C)" : "sum(F + B) + 2 sum(C)",
-          fmt::format("{} + 2 x {}", format_seconds(p.work), format_seconds(p.transfers)),
-          (p.work + 2 * p.transfers).count(),
-          "s",
-          terms_of_first(in.layout)};
-}
-
-/// What begin and end of an order add to the work of the slowest stage.
-const char* meaning_of_ends(PipelineSchedule schedule) {
-  if (schedule == PipelineSchedule::zb_v)
-    return "with sums over the others and c = sum(C)/2 the most of sum(F)/2 + 5c, sum(B)/2 + 5c, sum(W)/2 + 3c, "
-           "sum(F - B/2) + 3c, sum(F - W) + 4c, sum((F + B)/2 - W) + 6c, sum(B - W) + 6c";
-  if (from_both_ends(schedule))
-    return "with sums over the other pairs the most of sum(F + 2B - W)/2, sum(2F + B - W)/2 and sum(F), and C between "
-           "stages";
-  if (schedule == PipelineSchedule::dualpipe_v)
-    return "with sums over the others the most of sum(F + 2B - W)/2, sum(2F + B - W)/2 and sum(F), and C of the way "
-           "down the stages and up";
-  return "until the last stage begins, sum(F + C) over the others";
-}
-
-/// The m - 1 micro-batches after the first.
-Term rest_term(const StepInputs& in, const PipelineTerms& p) {
-  const int m = in.batch.passes(in.layout), n = p.last - p.first + 1;
-  if (is_own(in.layout.schedule))
-    return {"further micro-batches",
-            "m X - first",
-            fmt::format("{} x {} - {} - 2 x {}", m, precise(p.window_work), precise(p.work), precise(p.transfers)),
-            p.rest.count(),
-            "s",
-            fmt::format("stage {} sets the pace, X is all that it does for a micro-batch", p.first)};
-  if (m == 1 && !splits_backward(in.layout.schedule))
-    return {"further micro-batches", {}, {}, 0, "s", "there is one micro-batch"};
-  if (goes_in_v(in.layout.schedule) || made_for_times(in.layout.schedule))
-    return {"further micro-batches",
-            from_both_ends(in.layout.schedule) ? "m/2 X + ends - first" : "m X + ends - first",
-            fmt::format("{} x {} + {} - {} - 2 x {}", m, precise(p.window_work), precise(p.ends), precise(p.work),
-                        precise(p.transfers)),
-            p.rest.count(),
-            "s",
-            fmt::format("{}: stage {} sets the pace, X is its F + B + W; ends: {}", name_of(in.layout.schedule),
-                        p.first, meaning_of_ends(in.layout.schedule))};
-  if (splits_backward(in.layout.schedule)) {
-    const bool h1 = in.layout.schedule == PipelineSchedule::zb_h1;
-    return {"further micro-batches",
-            fmt::format("m X + max(sum(F + B + W) - X - filled + {} sum(C), 0) - first", h1 ? 4 : 2),
-            fmt::format("{} x {} + max({} - {} - {} + {} x {}, 0) - {} - 2 x {}", m, precise(p.window_work),
-                        precise(p.work), precise(p.window_work), precise(p.filled), h1 ? 4 : 2, precise(p.transfers),
-                        precise(p.work), precise(p.transfers)),
-            p.rest.count(),
-            "s",
-            fmt::format("zero bubble: stage {} sets the pace, X is its F + B + W; filled: {} W of each other stage",
-                        p.first, h1 ? 2 : 3)};
-  }
-  if (in.layout.schedule == PipelineSchedule::interleaved)
-    return {"further micro-batches",
-            "m W + (sum(F + B) - W)/VPP - sum(F + B)",
-            fmt::format("{} x {} + ({} - {}) / {} - {}", m, precise(p.window_work), precise(p.work),
-                        precise(p.window_work), in.layout.vpp, precise(p.work)),
-            p.rest.count(),
-            "s",
-            fmt::format("interleaved 1F1B: stage {} sets the pace, its F + B is W; the others fill and drain by a "
-                        "chunk each",
-                        p.first)};
-  if (in.layout.schedule == PipelineSchedule::gpipe)
-    return {"further micro-batches",
-            "(m-1) (max(F, C) + max(B, C))",
-            fmt::format("({} - 1) ({} + {})", m, format_seconds(p.slowest_forward), format_seconds(p.slowest_backward)),
-            p.rest.count(),
-            "s",
-            "GPipe: the slowest stage or transfer forward, and the slowest backward"};
-  if (n == 1)
-    return {"further micro-batches",
-            "(m-1) (F + B)",
-            fmt::format("({} - 1) {}", m, format_seconds(p.window_work)),
-            p.rest.count(),
-            "s",
-            fmt::format("1F1B: stage {} sets the pace", p.first)};
-  return {"further micro-batches",
-          "(m-1) mean(F + B) + 2 mean(C) ((m-1) - ceil((m-1)/n))",
-          fmt::format("({} - 1) {} / {} + 2 x {} / {} (({} - 1) - ceil(({} - 1) / {}))", m,
-                      format_seconds(p.window_work), n, format_seconds(p.window_transfers), n - 1, m, m, n),
-          p.rest.count(),
-          "s",
-          fmt::format("1F1B: the {} stages {} to {} set the pace", n, p.first, p.last)};
-}
-
-std::string gather_source(const StepInputs& in, int stage) {
-  if (in.options.zero == 3) return "weights are gathered in the passes";
-  return fmt::format("stage {} is last; the gather belongs to ZeRO-{}", stage, std::max(in.options.zero, 1));
-}
-
-}  // namespace
-
-Section closed_form_section(const StepReport& report) {
-  const StepInputs& in = *report.inputs;
-  const StepResult& r = report.result;
-  const ClosedForm& form = r.closed_form;
-  const bool one_period = !report.faults || report.faults->periods.size() <= 1;
-  Section out;
-  out.title = one_period ? "closed form of the step" : "closed form of a step of the slowest period";
-  if (!one_period) {
-    const FaultPeriod& worst = report.faults->periods[report.faults->worst];
-    out.text.push_back({fmt::format("as if the step went on as from {} on ({})", format_seconds(worst.begin),
-                                    worst.faults.empty() ? "no faults" : faults_text(worst.faults)),
-                        Paragraph::Tone::plain});
-  }
-  if (report.faults)
-    out.text.push_back(
-        {"each stage as its slowest ranks: an upper bound where several differ", Paragraph::Tone::plain});
-  if (!in.options.overlap_pp && in.layout.pp > 1)
-    out.text.push_back(
-        {goes_in_v(in.layout.schedule)
-             ? "transfers block: C is in F and B of both stages, each of which sends activations and gradients"
-             : "transfers block: C is in F of the sender and B of the receiver of an activation",
-         Paragraph::Tone::plain});
-  if (in.layout.pp > 1)
-    out.text.push_back(
-        {fmt::format("schedule: {}{}", name_of(in.layout),
-                     in.layout.chunks() > 1 ? fmt::format(", {} chunks a stage", in.layout.chunks()) : std::string()),
-         Paragraph::Tone::plain});
-  out.terms.push_back({"m", "global batch / (micro-batch x DP)",
-                       fmt::format("{} / ({} x {})", in.batch.global_batch, in.batch.micro_batch, in.layout.dp),
-                       static_cast<double>(r.micro_batches), "", "micro-batches of a replica"});
-  out.terms.push_back(first_term(in, form.pipeline));
-  out.terms.push_back(rest_term(in, form.pipeline));
-  if (form.pipeline.order != Seconds{})
-    out.terms.push_back(
-        {"order of work",
-         {},
-         {},
-         form.pipeline.order.count(),
-         "s",
-         fmt::format("{} gone through stage by stage{}: less the two lines above", name_of(in.layout.schedule),
-                     made_for_times(in.layout.schedule) || is_own(in.layout.schedule)
-                         ? ""
-                         : ", where stages or transfers differ")});
-  if (form.slowed != Seconds{})
-    out.terms.push_back({"slowed",
-                         {},
-                         {},
-                         form.slowed.count(),
-                         "s",
-                         fmt::format("gone through again with products and attention at {:.2f} of their rate while "
-                                     "DP's collectives run",
-                                     r.slowdown.rate)});
-  const bool exchanges = in.layout.replicas() > 1 || (in.layout.experts_apart() && in.layout.expert_replicas() > 1);
-  if (exchanges && (in.options.zero == 3 || form.sharding.by_turns))
-    out.terms.push_back(sharding_term(form.sharding, in.options.overlap_dp));
-  else if (exchanges || form.gradients.tied > Seconds{})
-    out.terms.push_back(gradients_term(form.gradients));
-  if (in.options.optimizer || form.optimizer > Seconds{})
-    out.terms.push_back({"optimizer and gather", "optimizer + parameter gather",
-                         fmt::format("{} + {}", format_seconds(form.optimizer), format_seconds(form.gather)),
-                         (form.optimizer + form.gather).count(), "s", gather_source(in, form.update_stage)});
-  std::vector<std::string> names, times;
-  for (const Term& term : out.terms) {
-    if (term.unit != "s") continue;
-    names.push_back(term.name);
-    times.push_back(format_seconds(Seconds(term.value)));
-  }
-  out.terms.push_back({one_period ? "closed form" : "step if it stayed so", joined(names), joined(times),
-                       form.total().count(), "s", "collectives priced by closed form"});
+    out.terms.push_back(dispatched_term(stage.dispatched));
   return out;
 }
 

@@ -175,10 +175,9 @@ Json inputs_json(const PlanReport& report) {
   return out;
 }
 
-Json document_json(const PlanReport& report) {
-  const PlanResult& r = report.result;
+/// Which search it was.
+void add_search(Json& out, const PlanReport& report) {
   const StepInputs& in = report.inputs.base;
-  Json out = document("collcast.plan.v1");
   out["scenario"] = report.scenario;
   out["title"] = report.title;
   out["what_if"] = report.what_if.empty() ? Json() : Json(report.what_if);
@@ -193,52 +192,78 @@ Json document_json(const PlanReport& report) {
   out["gpus"] = report.inputs.gpus;
   out["notes"] = report.notes;
   out["warnings"] = report.said;
+}
+
+Json rejected_json(const std::vector<Rejection>& rejected) {
+  Json out = Json::array();
+  for (const Rejection& rejection : rejected) {
+    Json one{{"reason", rejection.reason}, {"count", rejection.count}};
+    if (rejection.nearest) {
+      one["nearest"] = limits_json({rejection.nearest->gate}).front();
+      one["nearest"]["value"] = rejection.nearest->value;
+    }
+    out.push_back(std::move(one));
+  }
+  return out;
+}
+
+Json smallest_json(const PlanResult& r, const StepInputs& base) {
+  if (!r.smallest) return {};
+  Json out = layout_json(r.smallest->choice, base);
+  out["memory"] = memory_json(r.smallest->memory);
+  out["peak_is_bound"] = r.smallest->at_most;
+  return out;
+}
+
+Json would_fit_json(const std::vector<NearMiss>& near_misses, const StepInputs& base) {
+  Json out = Json::array();
+  for (const NearMiss& miss : near_misses) {
+    Json one = layout_json(miss.choice, base);
+    one["change"] = to_string(miss.kind);
+    one["gpus"] = miss.gpus;
+    one["nodes"] = miss.nodes;
+    one["peak_bytes"] = miss.memory.peak().value();
+    one["peak_is_bound"] = miss.at_most;
+    out.push_back(std::move(one));
+  }
+  return out;
+}
+
+/// What servers were held to.
+void add_limits(Json& out, const PlanReport& report) {
+  out["objective"] = to_string(report.inputs.objective);
+  out["limits"] = limits_json(report.inputs.limits);
+  out["nearest_to_limits"] = Json();
+  if (!report.result.nearest) return;
+  out["nearest_to_limits"] = planned_json(report.result.nearest->layout, report.inputs.base);
+  out["nearest_to_limits"]["excess"] = report.result.nearest->excess;
+}
+
+Json why_json(const Why& why, const StepInputs& base) {
+  Json out;
+  out["asked"] = why_json(why.asked, base);
+  out["best"] = why_json(why.best, base);
+  out["runner_up"] = why.runner_up ? why_json(*why.runner_up, base) : Json();
+  out["differences"] = why.sentences;
+  return out;
+}
+
+Json document_json(const PlanReport& report) {
+  const PlanResult& r = report.result;
+  const StepInputs& in = report.inputs.base;
+  Json out = document("collcast.plan.v1");
+  add_search(out, report);
   out["partial"] = r.partial;
   out["evaluated"] = r.evaluated;
   out["feasible"] = r.feasible;
   out["ranked"] = ranked_json(report);
   out["pareto"] = Json::array();
   for (const PlannedLayout& p : r.pareto) out["pareto"].push_back(planned_json(p, in));
-  out["rejected"] = Json::array();
-  for (const Rejection& rejection : r.rejected) {
-    Json one{{"reason", rejection.reason}, {"count", rejection.count}};
-    if (rejection.nearest) {
-      one["nearest"] = limits_json({rejection.nearest->gate}).front();
-      one["nearest"]["value"] = rejection.nearest->value;
-    }
-    out["rejected"].push_back(std::move(one));
-  }
-  out["smallest_rejected"] = Json();
-  if (r.smallest) {
-    out["smallest_rejected"] = layout_json(r.smallest->choice, in);
-    out["smallest_rejected"]["memory"] = memory_json(r.smallest->memory);
-    out["smallest_rejected"]["peak_is_bound"] = r.smallest->at_most;
-  }
-  out["would_fit"] = Json::array();
-  for (const NearMiss& miss : r.near_misses) {
-    Json one = layout_json(miss.choice, in);
-    one["change"] = to_string(miss.kind);
-    one["gpus"] = miss.gpus;
-    one["nodes"] = miss.nodes;
-    one["peak_bytes"] = miss.memory.peak().value();
-    one["peak_is_bound"] = miss.at_most;
-    out["would_fit"].push_back(std::move(one));
-  }
-  if (in.serving) {
-    out["objective"] = to_string(report.inputs.objective);
-    out["limits"] = limits_json(report.inputs.limits);
-    out["nearest_to_limits"] = Json();
-    if (r.nearest) {
-      out["nearest_to_limits"] = planned_json(r.nearest->layout, in);
-      out["nearest_to_limits"]["excess"] = r.nearest->excess;
-    }
-  }
-  if (report.why) {
-    out["why"]["asked"] = why_json(report.why->asked, in);
-    out["why"]["best"] = why_json(report.why->best, in);
-    out["why"]["runner_up"] = report.why->runner_up ? why_json(*report.why->runner_up, in) : Json();
-    out["why"]["differences"] = report.why->sentences;
-  }
+  out["rejected"] = rejected_json(r.rejected);
+  out["smallest_rejected"] = smallest_json(r, in);
+  out["would_fit"] = would_fit_json(r.near_misses, in);
+  if (in.serving) add_limits(out, report);
+  if (report.why) out["why"] = why_json(*report.why, in);
   if (!report.variants.empty()) {
     out["variants"] = Json::array();
     for (const PlanVariant& v : report.variants) out["variants"].push_back(variant_json(v));

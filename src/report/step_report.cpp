@@ -350,77 +350,106 @@ std::optional<std::string> interval_text(const StepReport& report) {
                          is_outside(served.decode.time(), report.tpot_interval));
 }
 
-Page page(const StepReport& report) {
-  const StepResult& r = report.result;
-  Page out;
+namespace {
+
+void add_plain(Page& out, std::string text) {
+  out.blocks.push_back(Paragraph{std::move(text), Paragraph::Tone::plain});
+}
+
+/// Empty: there is nothing to say.
+void add_note(Page& out, std::string text) {
+  if (!text.empty()) out.blocks.push_back(Paragraph{std::move(text), Paragraph::Tone::note});
+}
+
+/// What is forecast, on which machine.
+void add_head(Page& out, const StepReport& report) {
   out.title = report.title.empty() ? report.scenario : fmt::format("{}: {}", report.scenario, report.title);
   if (!report.what_if.empty()) out.title += fmt::format(", what if {}", report.what_if);
-  if (report.inputs) out.blocks.push_back(Paragraph{inputs_text(*report.inputs), Paragraph::Tone::plain});
+  if (report.inputs) add_plain(out, inputs_text(*report.inputs));
   // A graph of tasks says no layout: what it runs on is the machine as it is.
   const int gpus = report.inputs ? report.inputs->layout.world() : report.machine.ranks;
   const std::string library = report.inputs ? ", library " + report.machine.library : std::string();
-  out.blocks.push_back(
-      Paragraph{fmt::format("on {}{}", gpus_text(gpus, report.machine), library), Paragraph::Tone::plain});
-  if (report.faults && !report.faults->machine.faults.empty())
-    out.blocks.push_back(Paragraph{"faults: " + faults_text(report.faults->machine.faults), Paragraph::Tone::plain});
-  if (report.faults && report.faults->machine.placement.any())
-    out.blocks.push_back(Paragraph{"placement: " + to_text(report.faults->machine.placement), Paragraph::Tone::plain});
-  if (r.inference) {
-    add_serving(out, report);
-    return out;
-  }
+  add_plain(out, fmt::format("on {}{}", gpus_text(gpus, report.machine), library));
+  if (!report.faults) return;
+  const MachineState& machine = report.faults->machine;
+  if (!machine.faults.empty()) add_plain(out, "faults: " + faults_text(machine.faults));
+  if (machine.placement.any()) add_plain(out, "placement: " + to_text(machine.placement));
+}
+
+void add_times(Page& out, const StepReport& report) {
+  const StepResult& r = report.result;
   out.blocks.push_back(summary_table(report));
   if (report.faults) add_effect(out, *report.faults, r);
   if (!report.gates.empty()) out.blocks.push_back(gates_table(report.gates));
   if (report.inputs) out.blocks.push_back(layer_table(*report.inputs, r.layer));
   out.blocks.push_back(breakdown_table(report));
-  if (std::string slowed = slowdown_text(r); !slowed.empty())
-    out.blocks.push_back(Paragraph{std::move(slowed), Paragraph::Tone::note});
-  if (std::string moved = report.inputs ? offloading_text(*report.inputs, r) : std::string(); !moved.empty())
-    out.blocks.push_back(Paragraph{std::move(moved), Paragraph::Tone::note});
-  if (std::string moved = report.inputs ? state_copies_text(*report.inputs, r) : std::string(); !moved.empty())
-    out.blocks.push_back(Paragraph{std::move(moved), Paragraph::Tone::note});
+  add_note(out, slowdown_text(r));
+  if (report.inputs) add_note(out, offloading_text(*report.inputs, r));
+  if (report.inputs) add_note(out, state_copies_text(*report.inputs, r));
+}
+
+/// What ranks wait for: of the step, and along its critical path.
+void add_waits(Page& out, const StepReport& report) {
+  const StepResult& r = report.result;
   if (report.unfolded) out.blocks.push_back(unfolded_table(*report.unfolded, r));
   if (!r.collectives.empty()) out.blocks.push_back(communication_table(report));
   if (waits_for_others(r))
-    out.blocks.push_back(Paragraph{
-        "exposed is more than the total where a stage also waits for messages of other stages", Paragraph::Tone::note});
+    add_note(out, "exposed is more than the total where a stage also waits for messages of other stages");
   if (r.critical_path && !r.critical_path->runs.empty()) out.blocks.push_back(path_table(*r.critical_path));
-  if (report.inputs) out.blocks.push_back(memory_table(r.memory));
-  if (report.inputs)
-    if (Table sent = sent_table(*report.inputs, r.stage); !sent.rows.empty()) out.blocks.push_back(std::move(sent));
-  if (!r.collectives.empty()) out.blocks.push_back(collectives_table(report, r.collectives, "step"));
-  if (report.list_operations && report.inputs) {
-    out.blocks.push_back(operations_table(*report.inputs, r.operations));
-    for (const auto& [operations, of] :
-         {std::pair(&r.linear_operations, linear_text(report.inputs->model)),
-          std::pair(&r.feed_forward_operations, feed_forward_text(report.inputs->model))})
-      if (!operations->empty()) {
-        out.blocks.push_back(operations_table(*report.inputs, *operations));
-        std::get<Table>(out.blocks.back())
-            .title.insert(std::string("kernels of one layer").size(), fmt::format(" with {}", of));
-      }
+}
+
+void add_operations_tables(Page& out, const StepInputs& in, const StepResult& r) {
+  out.blocks.push_back(operations_table(in, r.operations));
+  for (const auto& [operations, of] : {std::pair(&r.linear_operations, linear_text(in.model)),
+                                       std::pair(&r.feed_forward_operations, feed_forward_text(in.model))}) {
+    if (operations->empty()) continue;
+    Table table = operations_table(in, *operations);
+    table.title.insert(std::string("kernels of one layer").size(), fmt::format(" with {}", of));
+    out.blocks.push_back(std::move(table));
   }
+}
+
+/// What is meant by faults, a placement and jitter.
+void add_fault_notes(Page& out, const FaultEffect& effect) {
+  const std::vector<MachineFault>& faults = effect.machine.faults;
+  if (!faults.empty()) add_note(out, faults_in_steps);
+  if (effect.machine.placement.any()) add_note(out, placement_in_steps);
+  if (std::ranges::any_of(faults, &MachineFault::comes_or_goes)) add_note(out, faults_come_and_go);
+  if (!effect.jitter) return;
+  const bool of_gpus = draws(faults, false), of_links = draws(faults, true);
+  if (of_gpus) add_note(out, jitter_in_steps);
+  if (of_links) add_note(out, link_jitter_in_steps);
+  if (of_links && !of_gpus) add_note(out, link_jitter_by_formula);
+}
+
+/// How prices came about, and what is left out.
+void add_notes(Page& out, const StepReport& report) {
   add_price_notes(out, report);
-  if (report.faults) {
-    const std::vector<MachineFault>& faults = report.faults->machine.faults;
-    if (!faults.empty()) out.blocks.push_back(Paragraph{faults_in_steps, Paragraph::Tone::note});
-    if (report.faults->machine.placement.any())
-      out.blocks.push_back(Paragraph{placement_in_steps, Paragraph::Tone::note});
-    if (std::any_of(faults.begin(), faults.end(), [](const MachineFault& fault) { return fault.comes_or_goes(); }))
-      out.blocks.push_back(Paragraph{faults_come_and_go, Paragraph::Tone::note});
-    const bool of_gpus = report.faults->jitter && draws(faults, false);
-    if (of_gpus) out.blocks.push_back(Paragraph{jitter_in_steps, Paragraph::Tone::note});
-    if (report.faults->jitter && draws(faults, true)) {
-      out.blocks.push_back(Paragraph{link_jitter_in_steps, Paragraph::Tone::note});
-      if (!of_gpus) out.blocks.push_back(Paragraph{link_jitter_by_formula, Paragraph::Tone::note});
-    }
+  if (report.faults) add_fault_notes(out, *report.faults);
+  if (report.unfolded) add_note(out, unfolded_text(*report.unfolded, report.sharing));
+  if (report.inputs) add_note(out, not_modelled(report));
+  if (report.inputs) add_note(out, unmeasured_text(*report.inputs).value_or(std::string()));
+}
+
+}  // namespace
+
+Page page(const StepReport& report) {
+  const StepResult& r = report.result;
+  Page out;
+  add_head(out, report);
+  if (r.inference) {
+    add_serving(out, report);
+    return out;
   }
-  if (report.unfolded)
-    out.blocks.push_back(Paragraph{unfolded_text(*report.unfolded, report.sharing), Paragraph::Tone::note});
-  if (report.inputs) out.blocks.push_back(Paragraph{not_modelled(report), Paragraph::Tone::note});
-  if (const auto unmeasured = report.inputs ? unmeasured_text(*report.inputs) : std::nullopt)
-    out.blocks.push_back(Paragraph{*unmeasured, Paragraph::Tone::note});
+  add_times(out, report);
+  add_waits(out, report);
+  if (report.inputs) {
+    out.blocks.push_back(memory_table(r.memory));
+    if (Table sent = sent_table(*report.inputs, r.stage); !sent.rows.empty()) out.blocks.push_back(std::move(sent));
+  }
+  if (!r.collectives.empty()) out.blocks.push_back(collectives_table(report, r.collectives, "step"));
+  if (report.list_operations && report.inputs) add_operations_tables(out, *report.inputs, r);
+  add_notes(out, report);
   for (const std::string& warning : r.warnings) out.blocks.push_back(Paragraph{warning, Paragraph::Tone::warning});
   return out;
 }

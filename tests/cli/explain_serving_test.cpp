@@ -64,6 +64,9 @@ struct Asked {
   bool drafts() const { return inputs["inference"].contains("speculative"); }
   std::string prompts() const { return continuous() ? "prompt" : "prompts"; }
   std::string token() const { return drafts() ? "pass of tokens" : "token"; }
+  std::string pass() const { return drafts() ? "pass" : "token"; }
+  std::string section_of_prompts() const { return continuous() ? "a prompt" : "the prompts"; }
+  std::string section_of_tokens() const { return "a " + token(); }
   double number(const char* section, const char* key) const { return inputs[section][key]; }
 };
 
@@ -118,77 +121,112 @@ double of_dimension(const Json& phase, const char* dimension) {
   return sum;
 }
 
-void check_times(const Terms& t, const Asked& asked, const Json& step) {
-  const double closed_prompts = t.at("closed form of the " + asked.prompts(), "closed form");
-  const double closed_token = t.at("closed form of a " + asked.token(), "closed form");
-  CHECK(prompts_of(t, asked) == Approx(closed_prompts).epsilon(nine_digits));
-  CHECK(token_of(t, asked) == Approx(closed_token).epsilon(nine_digits));
+/// The closed forms of all prompts and of a token, as they are printed, from their parts.
+struct ClosedForms {
+  double prompts = 0, token = 0;
+};
+ClosedForms check_closed_forms(const Terms& t, const Asked& asked) {
+  const ClosedForms closed{t.at("closed form of the " + asked.prompts(), "closed form"),
+                           t.at("closed form of a " + asked.token(), "closed form")};
+  CHECK(prompts_of(t, asked) == Approx(closed.prompts).epsilon(nine_digits));
+  CHECK(token_of(t, asked) == Approx(closed.token).epsilon(nine_digits));
+  return closed;
+}
 
-  const std::string prompts = asked.continuous() ? "a prompt" : "the prompts";
-  const std::string tokens = "a " + asked.token(), pass = asked.drafts() ? "pass" : "token";
-  const double p = t.at(prompts, asked.prompts()), d = t.at(tokens, pass);
+/// How many passes a request waits for until its first token, and between two of them.
+struct Waits {
+  double prompts_in_ttft = 0, tokens_in_ttft = 0;
+  double prompts_in_tpot = 0, passes_in_tpot = 0;
+};
+Waits waits_of(const Terms& t, const Asked& asked) {
   const double batch = asked.number("inference", "batch"), output = asked.number("inference", "output_tokens");
   const double per_pass = asked.drafts() ? t.at("TPOT", "E") : 1;
+  if (asked.load())
+    return {t.at("TTFT", "prompts waited for"),
+            t.at("TTFT", asked.drafts() ? "passes waited for" : "tokens waited for"),
+            t.at("TPOT", "prompts between two tokens"),
+            asked.drafts() ? t.at("TPOT", "passes between two tokens") : 1 / per_pass};
+  if (!asked.continuous()) return {1, 0, 0, 1 / per_pass};
   const double before = (batch - 1) / (2 * (output - 1) / per_pass);
-  const bool load = asked.load();
-  const double passes = load && asked.drafts() ? t.at("TPOT", "passes between two tokens") : 1 / per_pass;
-  const double in_ttft = load ? t.at("TTFT", "prompts waited for") : asked.continuous() ? 1 + before : 1;
-  const double tokens_in_ttft = load ? t.at("TTFT", asked.drafts() ? "passes waited for" : "tokens waited for") : 0;
-  const double in_tpot = load                 ? t.at("TPOT", "prompts between two tokens")
-                         : asked.continuous() ? (batch - 1 - before) / (output - 1)
-                                              : 0;
-  // A run's passes may have several prompts: what is of the pass is counted once for them.
+  return {1 + before, 0, (batch - 1 - before) / (output - 1), 1 / per_pass};
+}
+
+/// Of a run whose passes may have several prompts: what a further one takes, by the forecast and by the closed form,
+/// and how many such passes there are, of which what is of the pass counts once. Without: each prompt takes all of it.
+struct FullPass {
+  double further = 0, closed_further = 0;
+  double passes_in_ttft = 0, passes_in_tpot = 0;
+};
+FullPass check_full_pass(const Terms& t, double prompt, double closed_prompts, const Json& step) {
+  const Json& prefill = step["inference"]["prefill"];
   const bool full = t.find("a full pass", "full pass").has_value();
-  CHECK(full == step["inference"]["prefill"].contains("full_pass_s"));
-  double further = p, closed_further = closed_prompts, prompt_passes = 0, prompt_passes_between = 0;
-  if (full) {
-    const double k = t.at("closed form of the full pass", "prompts of a full pass");
-    const double all = t.at("closed form of the full pass", "closed form"),
-                 whole_pass = t.at("a full pass", "full pass");
-    CHECK(all ==
-          Approx(t.at("closed form of the full pass", "sum(F)") + t.or_zero("closed form of the full pass", "sum(C)"))
-              .epsilon(nine_digits));
-    check_parts(t, "a full pass",
-                "stage " + std::to_string(step["breakdown_stage"].get<int>()) + ", a full pass of prompts", "full pass",
-                1);
-    further = std::clamp((whole_pass - p) / (k - 1), 0.0, p);
-    closed_further = std::clamp((all - closed_prompts) / (k - 1), 0.0, closed_prompts);
-    CHECK(t.at("TTFT", "further prompt") == Approx(further).epsilon(1e-7));
-    prompt_passes = t.at("TTFT", "passes with prompts waited for");
-    prompt_passes_between = t.at("TPOT", "passes with prompts between two tokens");
-    const Json& prefill = step["inference"]["prefill"];
-    CHECK(prefill["full_pass_prompts"] == k);
-    CHECK(prefill["full_pass_s"].get<double>() == Approx(whole_pass).epsilon(nine_digits));
-    CHECK(prefill["prompt_s"].get<double>() == Approx(p).epsilon(nine_digits));
-    CHECK(prefill["further_prompt_s"].get<double>() == Approx(further).epsilon(1e-7));
-  }
+  CHECK(full == prefill.contains("full_pass_s"));
+  if (!full) return {prompt, closed_prompts, 0, 0};
+  const std::string form = "closed form of the full pass";
+  const double k = t.at(form, "prompts of a full pass"), all = t.at(form, "closed form"),
+               whole_pass = t.at("a full pass", "full pass");
+  CHECK(all == Approx(t.at(form, "sum(F)") + t.or_zero(form, "sum(C)")).epsilon(nine_digits));
+  check_parts(t, "a full pass",
+              "stage " + std::to_string(step["breakdown_stage"].get<int>()) + ", a full pass of prompts", "full pass",
+              1);
+  const FullPass out{std::clamp((whole_pass - prompt) / (k - 1), 0.0, prompt),
+                     std::clamp((all - closed_prompts) / (k - 1), 0.0, closed_prompts),
+                     t.at("TTFT", "passes with prompts waited for"),
+                     t.at("TPOT", "passes with prompts between two tokens")};
+  CHECK(t.at("TTFT", "further prompt") == Approx(out.further).epsilon(1e-7));
+  CHECK(prefill["full_pass_prompts"] == k);
+  CHECK(prefill["full_pass_s"].get<double>() == Approx(whole_pass).epsilon(nine_digits));
+  CHECK(prefill["prompt_s"].get<double>() == Approx(prompt).epsilon(nine_digits));
+  CHECK(prefill["further_prompt_s"].get<double>() == Approx(out.further).epsilon(1e-7));
+  return out;
+}
+
+/// The two times of a server, and what of the first is its host's.
+struct ServerTimes {
+  double ttft = 0, tpot = 0, host = 0;
+};
+/// From the passes waited for, as the step says them: by the forecast, and by the closed form.
+ServerTimes check_ttft_and_tpot(const Terms& t, const Asked& asked, const Json& step, const ClosedForms& closed,
+                                double prompt, double pass) {
+  const Waits waits = waits_of(t, asked);
+  const FullPass full = check_full_pass(t, prompt, closed.prompts, step);
+  const double host = t.or_zero("TTFT", "first token overhead");
+  CHECK(host == asked.inputs["inference"].value("first_token_overhead_s", 0.0));
   const auto wait = [](double prompts, double one, double more, double in_passes) {
     return prompts * more + in_passes * (one - more);
   };
-  const double host = t.or_zero("TTFT", "first token overhead");
-  CHECK(host == asked.inputs["inference"].value("first_token_overhead_s", 0.0));
-  const double ttft = wait(in_ttft, p, further, prompt_passes) + tokens_in_ttft * d + host,
-               tpot = passes * d + wait(in_tpot, p, further, prompt_passes_between);
-  for (const auto& [name, value] : {std::pair("TTFT", ttft), std::pair("TPOT", tpot)})
-    CHECK(t.at(name, name) == Approx(value).epsilon(nine_digits));
-  CHECK(ttft == Approx(step["ttft_s"].get<double>()).epsilon(nine_digits));
-  CHECK(tpot == Approx(step["tpot_s"].get<double>()).epsilon(nine_digits));
-  const Json &prefill = step["inference"]["prefill"], &decode = step["inference"]["decode"];
-  CHECK(wait(in_ttft, closed_prompts, closed_further, prompt_passes) + tokens_in_ttft * closed_token + host ==
-        Approx(prefill["estimate_s"].get<double>()).epsilon(nine_digits));
-  CHECK(passes * closed_token + wait(in_tpot, closed_prompts, closed_further, prompt_passes_between) ==
-        Approx(decode["estimate_s"].get<double>()).epsilon(nine_digits));
+  const auto ttft_of = [&](double one, double more, double token) {
+    return wait(waits.prompts_in_ttft, one, more, full.passes_in_ttft) + waits.tokens_in_ttft * token + host;
+  };
+  const auto tpot_of = [&](double one, double more, double token) {
+    return waits.passes_in_tpot * token + wait(waits.prompts_in_tpot, one, more, full.passes_in_tpot);
+  };
+  const ServerTimes out{ttft_of(prompt, full.further, pass), tpot_of(prompt, full.further, pass), host};
+  CHECK(t.at("TTFT", "TTFT") == Approx(out.ttft).epsilon(nine_digits));
+  CHECK(t.at("TPOT", "TPOT") == Approx(out.tpot).epsilon(nine_digits));
+  CHECK(out.ttft == Approx(step["ttft_s"].get<double>()).epsilon(nine_digits));
+  CHECK(out.tpot == Approx(step["tpot_s"].get<double>()).epsilon(nine_digits));
+  const Json& phases = step["inference"];
+  CHECK(ttft_of(closed.prompts, full.closed_further, closed.token) ==
+        Approx(phases["prefill"]["estimate_s"].get<double>()).epsilon(nine_digits));
+  CHECK(tpot_of(closed.prompts, full.closed_further, closed.token) ==
+        Approx(phases["decode"]["estimate_s"].get<double>()).epsilon(nine_digits));
+  return out;
+}
 
+/// Both passes are the sums of their stages' parts.
+void check_passes(const Terms& t, const Asked& asked, const Json& step) {
   const double m = step["micro_batches"];
-  check_parts(t, prompts,
-              "stage " + std::to_string(step["breakdown_stage"].get<int>()) +
-                  (asked.continuous() ? ", one prompt" : ", prompts"),
+  const std::string stage = "stage " + std::to_string(step["breakdown_stage"].get<int>());
+  check_parts(t, asked.section_of_prompts(), stage + (asked.continuous() ? ", one prompt" : ", prompts"),
               asked.prompts(), m);
-  check_parts(t, tokens, "stage " + std::to_string(step["breakdown_stage"].get<int>()) + ", " + tokens, pass, m);
-  if (asked.drafts()) CHECK(d == Approx(decode["pass_s"].get<double>()).epsilon(nine_digits));
+  check_parts(t, asked.section_of_tokens(), stage + ", " + asked.section_of_tokens(), asked.pass(), m);
+}
 
-  // Shares are the step's own breakdown.
-  for (const auto& [name, phase, whole] : {std::tuple("TTFT", &prefill, ttft), {"TPOT", &decode, tpot}}) {
+/// Shares are the step's own breakdown.
+void check_shares(const Terms& t, const Json& step, const ServerTimes& times) {
+  const Json &prefill = step["inference"]["prefill"], &decode = step["inference"]["decode"];
+  for (const auto& [name, phase, whole] : {std::tuple("TTFT", &prefill, times.ttft), {"TPOT", &decode, times.tpot}}) {
     const Json& b = phase->at("breakdown");
     const double all = whole;
     const auto share = [&](std::initializer_list<const char*> parts) {
@@ -200,12 +238,15 @@ void check_times(const Terms& t, const Asked& asked, const Json& step) {
     CHECK(t.at(name, "share of communication") == share({"tp_exposed_s", "ep_exposed_s", "pp_exposed_s"}));
     CHECK(t.at(name, "share of the bubble") == share({"bubble_s"}));
   }
-
-  CHECK(prefill["breakdown"]["other_s"] == Approx(host).margin(1e-15));
+  CHECK(prefill["breakdown"]["other_s"] == Approx(times.host).margin(1e-15));
   CHECK(decode["breakdown"]["other_s"] == 0);
-  CHECK(t.or_zero("TTFT", "share of the host") == Approx(host / ttft).epsilon(nine_digits));
+  CHECK(t.or_zero("TTFT", "share of the host") == Approx(times.host / times.ttft).epsilon(nine_digits));
+}
 
-  // Kernels and collectives are the step's.
+/// Kernels and collectives are the step's.
+void check_layers(const Terms& t, const Asked& asked, const Json& step) {
+  const Json &prefill = step["inference"]["prefill"], &decode = step["inference"]["decode"];
+  const std::string tokens = asked.section_of_tokens();
   for (const auto& [begin, phase] :
        {std::pair(asked.continuous() ? "one prompt" : "prompts", &prefill), std::pair(tokens.c_str(), &decode)}) {
     const std::string section = std::string("kernels of one layer, ") + begin;
@@ -213,29 +254,50 @@ void check_times(const Terms& t, const Asked& asked, const Json& step) {
     CHECK(t.at(section, "kernels") + t.at(section, "TP and EP") == Approx(t.at(section, "layer")).epsilon(nine_digits));
     CHECK(t.at(section, "layer") == Approx(phase->at("layer_s").get<double>()).epsilon(nine_digits));
   }
-  CHECK(t.or_zero(prompts, "TP exposed") == Approx(of_dimension(prefill, "tp")).epsilon(nine_digits).margin(1e-12));
+  CHECK(t.or_zero(asked.section_of_prompts(), "TP exposed") ==
+        Approx(of_dimension(prefill, "tp")).epsilon(nine_digits).margin(1e-12));
   CHECK(t.or_zero(tokens, "TP exposed") == Approx(of_dimension(decode, "tp")).epsilon(nine_digits).margin(1e-12));
+}
 
-  const double whole = ttft + (output - 1) * tpot, dp = asked.number("layout", "dp");
+/// Tokens a second of a run with requests that come and go.
+void check_rates_of_run(const Terms& t, const Asked& asked, const Json& step, const ServerTimes& times) {
+  const Json& run = step["inference"]["load"];
+  CHECK(run["ttft"]["mean_s"].get<double>() == Approx(times.ttft).epsilon(nine_digits));
+  CHECK(run["tpot"]["mean_s"].get<double>() == Approx(times.tpot).epsilon(nine_digits));
+  CHECK(t.at("rates", "the whole run") == Approx(run["duration_s"].get<double>()).epsilon(nine_digits));
+  const double of_run = asked.number("layout", "dp") * run["tokens_per_s"].get<double>();
+  CHECK(t.at("rates", "tokens/s") == Approx(of_run).epsilon(nine_digits));
+  CHECK(of_run == Approx(step["tokens_per_s"].get<double>()).epsilon(nine_digits));
+  CHECK(t.at("rates", "tokens/s per GPU") == Approx(of_run / step["gpus"].get<double>()).epsilon(nine_digits));
+}
+
+void check_rates(const Terms& t, const Asked& asked, const Json& step, const ServerTimes& times) {
+  const double batch = asked.number("inference", "batch"), output = asked.number("inference", "output_tokens");
+  const double whole = times.ttft + (output - 1) * times.tpot, dp = asked.number("layout", "dp");
   CHECK(t.at("rates", "from prompts to last tokens") == Approx(whole).epsilon(nine_digits));
   CHECK(whole == Approx(step["step_s"].get<double>()).epsilon(nine_digits));
-  if (load) {
-    const Json& run = step["inference"]["load"];
-    CHECK(run["ttft"]["mean_s"].get<double>() == Approx(ttft).epsilon(nine_digits));
-    CHECK(run["tpot"]["mean_s"].get<double>() == Approx(tpot).epsilon(nine_digits));
-    CHECK(t.at("rates", "the whole run") == Approx(run["duration_s"].get<double>()).epsilon(nine_digits));
-    const double of_run = dp * run["tokens_per_s"].get<double>();
-    CHECK(t.at("rates", "tokens/s") == Approx(of_run).epsilon(nine_digits));
-    CHECK(of_run == Approx(step["tokens_per_s"].get<double>()).epsilon(nine_digits));
-    CHECK(t.at("rates", "tokens/s per GPU") == Approx(of_run / step["gpus"].get<double>()).epsilon(nine_digits));
+  if (asked.load()) {
+    check_rates_of_run(t, asked, step, times);
     return;
   }
-  const double rate = asked.continuous() ? batch * dp * output / whole : batch * dp / tpot;
+  const double rate = asked.continuous() ? batch * dp * output / whole : batch * dp / times.tpot;
   CHECK(t.at("rates", "tokens/s") == Approx(rate).epsilon(nine_digits));
   CHECK(rate == Approx(step["tokens_per_s"].get<double>()).epsilon(nine_digits));
   const double per_gpu = batch * dp * output / (whole * step["gpus"].get<double>());
   CHECK(t.at("rates", "tokens/s per GPU") == Approx(per_gpu).epsilon(nine_digits));
   CHECK(per_gpu == Approx(step["tokens_per_s_per_gpu"].get<double>()).epsilon(nine_digits));
+}
+
+void check_times(const Terms& t, const Asked& asked, const Json& step) {
+  const double prompt = t.at(asked.section_of_prompts(), asked.prompts()),
+               pass = t.at(asked.section_of_tokens(), asked.pass());
+  if (asked.drafts()) CHECK(pass == Approx(step["inference"]["decode"]["pass_s"].get<double>()).epsilon(nine_digits));
+  const ClosedForms closed = check_closed_forms(t, asked);
+  const ServerTimes times = check_ttft_and_tpot(t, asked, step, closed, prompt, pass);
+  check_passes(t, asked, step);
+  check_shares(t, step, times);
+  check_layers(t, asked, step);
+  check_rates(t, asked, step, times);
 }
 
 void check_memory(const Terms& t, const Json& step) {
@@ -301,7 +363,7 @@ TEST_CASE("TTFT, TPOT, tokens/s, shares and memory of every shipped server come 
     }
 }
 
-TEST_CASE("and of servers at random") {
+TEST_CASE("figures and memory of servers drawn at random come out of the terms that are printed") {
   std::mt19937 random(20261126);
   const auto pick = [&](std::initializer_list<const char*> of) {
     return std::string(*(of.begin() + random() % of.size()));
@@ -369,7 +431,8 @@ TEST_CASE("and of servers at random") {
   CHECK(drafts > 10);
 }
 
-TEST_CASE("and of servers whose attention chooses its keys, at random") {
+TEST_CASE(
+    "figures and memory of drawn servers whose attention chooses its keys come out of the terms that are printed") {
   std::mt19937 random(20261127);
   const auto pick = [&](std::initializer_list<const char*> of) {
     return std::string(*(of.begin() + random() % of.size()));

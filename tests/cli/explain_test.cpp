@@ -205,7 +205,7 @@ TEST_CASE("the numbers that a step's explanation writes come to the figures that
   }
 }
 
-TEST_CASE("so do those of every shipped scenario that is a training step, as it is and with each of its variants") {
+TEST_CASE("the numbers that the explanation of each shipped training step and variant writes come to its figures") {
   Sample sample(5);
   int explained_steps = 0;
   const Json all = document_of("step --list");
@@ -227,6 +227,22 @@ TEST_CASE("so do those of every shipped scenario that is a training step, as it 
     }
   }
   CHECK(explained_steps >= 16);
+}
+
+TEST_CASE("copies to the host's memory come with their share of the line rate and where that is from") {
+  const auto told = [](const std::string& step) {
+    std::vector<std::string> sections;
+    const Json doc = explained("collcast explain step llama3-8b-8xh100 --method estimate" + step);
+    for (const Json& paragraph : doc.at("text"))
+      if (paragraph.at("text").get<std::string>().starts_with(
+              "copies have 0.8 of the line rate of the way to the host ('host_copies'): steps of Llama 3 8B"))
+        sections.push_back(paragraph.at("section"));
+    return sections;
+  };
+  CHECK(told("").empty());
+  CHECK(told(" --what-if offloaded") == std::vector<std::string>{"stage 0, one micro-batch"});
+  CHECK(told(" --what-if host-states") ==
+        std::vector<std::string>{"optimizer states that come from the host's memory for the update, and go back"});
 }
 
 TEST_CASE("a simulation that is too long to be made unasked is left out by name") {

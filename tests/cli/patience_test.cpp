@@ -205,7 +205,7 @@ TEST_CASE("a simulation that would take more than the memory limit is refused be
   CHECK_THAT(known.out, Contains("to simulate direct at 1 MiB takes about") && Contains("\"simulate_s\": null"));
 }
 
-TEST_CASE("so is one that a recurrence answers, whose chunks circulate") {
+TEST_CASE("a simulation by a recurrence, whose chunks circulate, is left out where it takes too much memory") {
   if (sanitized) return;
   // Two rows of 31 times of 8 bytes for each of 1,048,576 chunks: 496 MiB.
   const Outcome known = run_shell(
@@ -234,7 +234,9 @@ TEST_CASE("a step beyond the clock of the simulation has its closed form") {
   CHECK(doc["partial"] == true);
 }
 
-TEST_CASE("so has one whose kernels go slower beside collectives, and what was set is named") {
+TEST_CASE(
+    "a step beyond the clock whose kernels go slower beside collectives has its closed form, and what was set is "
+    "named") {
   const std::string slow = "step llama3-8b-8xh100 --set topology.gpu.memory_bandwidth=1B/s ";
   const Called called = call(slow + "--format json");
   CHECK_THAT(called.err, Contains("106 days; the closed form alone (with topology.gpu.memory_bandwidth=1B/s)"));

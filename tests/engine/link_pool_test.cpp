@@ -70,7 +70,9 @@ TEST_CASE(
   compare_with_list<engine::LinkPool>();
 }
 
-TEST_CASE("so it has where what is moved is counted anew, once, now and then, or at every coming") {
+TEST_CASE(
+    "each of a pool has what a plain list says where what is moved is counted anew, once, now and then, or at every "
+    "coming") {
   compare_with_list<engine::LinkPoolOf<0>>();
   compare_with_list<engine::LinkPoolOf<40>>();
   compare_with_list<engine::LinkPoolOf<62>>();

@@ -178,20 +178,26 @@ TEST_CASE("parts of the machine are kept up to a bound, and prices stay what the
   ring.algorithm = "ring";
   ring.chunks = 1;
   Prices prices(star, ring);
-  const auto request = [](int number) {
-    return CollectiveRequest{all_reduce, Group::strided(Rank(7), 1, 25'000 + number), Bytes(1 << 20), 0, {}};
+  const auto request = [](int number, std::int64_t bytes = 1 << 20) {
+    return CollectiveRequest{all_reduce, Group::strided(Rank(7), 1, 25'000 + number), Bytes(bytes), 0, {}};
   };
+  const auto links = [](int number) { return 2 * static_cast<std::size_t>(25'000 + number); };
   std::vector<Seconds> first;
-  std::size_t most = 0;
-  int dropped = 0;
-  for (int number = 0; number < 60; ++number) {
-    const std::size_t before = prices.kept_links();
-    first.push_back(prices.estimate(request(number)).value());
-    most = std::max(most, prices.kept_links());
-    dropped += prices.kept_links() < before;
+  for (int number = 0; number < 60; ++number) first.push_back(prices.estimate(request(number)).value());
+  CHECK(prices.counts().prepared == 60);
+  // What lies on a part that is kept is not prepared again for another size: the newest are, and all that were dropped
+  // before them had filled the bound but for one.
+  int dropped = 60;
+  while (dropped > 0) {
+    CHECK(prices.estimate(request(dropped - 1, 1 << 10)).ok());
+    if (prices.counts().prepared > 60) break;
+    --dropped;
   }
-  CHECK(most <= Prices::most_kept_links);
-  CHECK(dropped == 1);
+  CHECK(prices.counts().prepared == 61);
+  std::size_t kept = 0;
+  for (int number = 0; number < dropped; ++number) kept += links(number);
+  CHECK(kept <= Prices::most_kept_links);
+  CHECK(kept + links(dropped) > Prices::most_kept_links);
   for (const int number : {0, 59}) {
     CHECK(prices.estimate(request(number)).value() == first[static_cast<std::size_t>(number)]);
     CHECK(prices.simulate(request(number)).value() == Prices(star, ring).simulate(request(number)).value());

@@ -303,7 +303,9 @@ TEST_CASE("all_reduce through the network takes its closed form's time: within 8
     }
 }
 
-TEST_CASE("so do meshes of NVLinks, fewer NICs than GPUs, racks and one GPU a node, within 12 percent") {
+TEST_CASE(
+    "all_reduce through the network of meshes, few NICs, racks and one GPU a node takes its closed form's: within 12 "
+    "percent") {
   for (const char* machine : {"dgx1-v100", "polaris", "aws-p4d", "gb200-nvl72", "gh200"}) {
     const Summing j = summing(machine, 2);
     for (const Algorithm algorithm : in_nodes) {

@@ -111,7 +111,7 @@ TEST_CASE("spread of simulations and closed forms of rings, trees and NVLS, and 
   CHECK(all.lost < 1.09);
 }
 
-TEST_CASE("the same of boxes with PCIe alone, and where messages cross the host's bridge", "[.][spread]") {
+TEST_CASE("spread and ranks of boxes with PCIe alone, and where messages cross the host's bridge", "[.][spread]") {
   const Spread all = spread_of({"l40s-pcie", "rtxpro6000-pcie", "polaris"});
   CHECK(all.at(0.5) < 0.02);
   CHECK(all.at(0.9) < 0.09);

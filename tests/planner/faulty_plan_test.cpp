@@ -125,15 +125,60 @@ TEST_CASE("each layout of a plan with faults is what forecasting it with them gi
   }
 }
 
-TEST_CASE("a slow GPU beside seven in a TP group costs all eight, alone in its replica only the pipeline it is in") {
-  // Half the speed doubles the kernels of the whole TP group: the most that a layout can lose to it, and the least is
-  // more than nothing, as all replicas wait for its gradients.
+TEST_CASE("a GPU of half the speed makes every layout slower, and none more than twice as slow") {
+  // It doubles the kernels of its whole TP group: the most that a layout can lose to it, and the least is more than
+  // nothing, as all replicas wait for its gradients.
   const Fabric fabric = cluster(2);
   const PlanResult p = planned_on(small_on({{slow_gpu(0, 0.5)}}), fabric, {1, 0});
+  REQUIRE(p.ranked.size() > 20);
   for (const PlannedLayout& l : p.ranked) {
     CHECK(l.estimate > l.described->estimate);
     CHECK(l.estimate.count() <= 2 * l.described->estimate.count() * (1 + 1e-12));
   }
+}
+
+TEST_CASE("a slow GPU beside seven in a TP group costs all eight, alone in its replica only the pipeline it is in") {
+  const Fabric fabric = cluster(2);
+  const PlanInputs in = small_on({{slow_gpu(0, 0.5)}});
+  const PlanResult p = planned_on(in, fabric, {1, 0});
+  const auto classes_on = [&](const MachineState& machine, const LayoutChoice& choice) {
+    StepInputs step = in.base;
+    put(choice, step);
+    return forecast_faulty_step(step, fabric, machine, in.collectives, Method::both).value().effect.classes;
+  };
+  const auto with = [](const std::vector<RankClassTimes>& classes, std::uint32_t rank) {
+    const auto found = std::ranges::find(classes, Rank(rank), &RankClassTimes::first);
+    REQUIRE(found != classes.end());
+    return *found;
+  };
+  const auto cost = [&](const LayoutChoice& choice) {
+    return of(p, choice).estimate - of(p, choice).described->estimate;
+  };
+  // Twice the kernels, which the seven wait for at each collective, but for those of the optimizer (3 %): that is what
+  // the step costs, as all eight have all of the work.
+  const LayoutChoice in_tp{8, 1, 2, 2, false, Recompute::none, 0};
+  const auto tp = classes_on(in.machine, in_tp);
+  const RankClassTimes slow = with(tp, 0), beside = with(tp, 1);
+  const Seconds more = slow.breakdown.compute - beside.breakdown.compute;
+  CHECK(more.count() == Approx(beside.breakdown.compute.count()));
+  CHECK(beside.ranks == 7);
+  CHECK(beside.waits.tp > 0.97 * more);
+  CHECK(beside.waits.tp < more);
+  CHECK(with(tp, 8).waits.tp == Seconds{});
+  CHECK(cost(in_tp) > more);
+  // As one of eight stages it is behind the last, which has the logits: the others of its pipeline wait longer than
+  // they would, and those of the other replica as ever; one micro-batch of eight shows, and its optimizer.
+  const LayoutChoice in_pp{1, 8, 2, 2, false, Recompute::none, 0};
+  const auto pp = classes_on(in.machine, in_pp), healthy = classes_on({{slow_gpu(0, 1)}}, in_pp);
+  for (std::uint32_t stage = 1; stage < 8; ++stage) {
+    INFO("stage " << stage);
+    CHECK(with(pp, stage).waits.tp == Seconds{});
+    CHECK(with(pp, stage).waits.pipeline > with(healthy, stage).waits.pipeline);
+    CHECK(with(pp, 8 + stage).waits.pipeline == with(healthy, stage).waits.pipeline);
+  }
+  const Seconds of_stage = with(healthy, 0).breakdown.compute;
+  CHECK(cost(in_pp) > of_stage / 8);
+  CHECK(cost(in_pp) < of_stage / 4);
 }
 
 TEST_CASE("a plan with faults does not depend on the number of threads") {

@@ -420,15 +420,18 @@ TEST_CASE("names that mean something to a browser, a table, a terminal or a spre
   const std::string md = markdown(c);
   CHECK(md.find("<script>") == std::string::npos);
   CHECK(md.find("](http") == std::string::npos);
-  for (const std::string& line : {md.substr(0, md.find('\n'))}) CHECK(line.find(name) == std::string::npos);
+  CHECK(md.find(name) == std::string::npos);
   // Every line of the table has its eight cells: unescaped bars only between them.
   std::istringstream lines(md);
+  int rows_of_it = 0;
   for (std::string line; std::getline(lines, line);) {
     if (!line.starts_with("| =")) continue;
+    ++rows_of_it;
     std::size_t bars = 0;
     for (std::size_t i = 0; i < line.size(); ++i) bars += line[i] == '|' && (i == 0 || line[i - 1] != '\\') ? 1U : 0U;
     CHECK((bars == 9 || bars == 5));
   }
+  CHECK(rows_of_it > 0);
   std::ostringstream text, rows;
   write_text(text, page(c));
   CHECK(text.str().find('\x1b') == std::string::npos);

@@ -378,7 +378,9 @@ TEST_CASE("a server that communicates for long is warned, and what is offered ra
   CHECK(offered > 10);
 }
 
-TEST_CASE("so it does where the slowest stage is another then, as stages lie otherwise over the nodes") {
+TEST_CASE(
+    "what is offered raises computing to communication where the slowest stage is another then, as stages lie "
+    "otherwise") {
   int offered = 0;
   for (const ContextExchange exchange : {ContextExchange::ring, ContextExchange::ulysses})
     for (const int tp : {1, 2, 4})

@@ -119,7 +119,7 @@ TEST_CASE("the 22B layer with sequence parallelism, forward and backward (kl3, k
   for (const Method method : {Method::estimate, Method::simulate}) within(0.15, times, method);
 }
 
-TEST_CASE("the same with collectives as NCCL runs them, which is the default: within 5 %") {
+TEST_CASE("the 22B layer with collectives as NCCL runs them, which is the default: within 5 %") {
   for (const bool sequence_parallel : {false, true})
     within(0.05, measured(sequence_parallel), Method::estimate, Library::nccl);
 }

@@ -72,12 +72,12 @@ StepInputs small(int global_batch) {
 
 }  // namespace
 
-TEST_CASE("every layout of 16 GPUs: the family's closed form is the forecast's") {
+TEST_CASE("a family's closed form is the forecast's: every layout of 16 GPUs") {
   // tp 1 2 4 8 (16 does not divide 8 kv_heads), pp up to 8 of 8 layers, sp only where tp divides 512.
   CHECK(compare_all(small(32), 16, cluster(2)) > 150);
 }
 
-TEST_CASE("so it is for either order of ranks, schedule, overlap and kind of model") {
+TEST_CASE("a family's closed form is the forecast's for either order of ranks, schedule, overlap and kind of model") {
   const Fabric fabric = cluster(2);
   StepInputs in = small(16);
   in.layout.order = RankOrder::tp_cp_ep_dp_pp;
@@ -124,7 +124,9 @@ TEST_CASE("so it is for either order of ranks, schedule, overlap and kind of mod
   }
 }
 
-TEST_CASE("so it is for what is sent in other formats, compressed or delayed") {
+TEST_CASE(
+    "a family's closed form is the forecast's where gradients and activations are sent in other formats, compressed or "
+    "delayed") {
   const Fabric fabric = cluster(2);
   StepInputs in = small(16);
   CommunicationFormats& f = in.options.communication;
@@ -142,7 +144,7 @@ TEST_CASE("so it is for what is sent in other formats, compressed or delayed") {
   compare_all(in, 8, fabric);
 }
 
-TEST_CASE("so it is of uneven chunks that go round the stages") {
+TEST_CASE("a family's closed form is the forecast's with uneven chunks that go round the stages") {
   const Fabric fabric = cluster(2);
   const CollectiveTime time = memoized(step_prices(fabric, {}));
   StepInputs in = small(16);
@@ -161,7 +163,7 @@ TEST_CASE("so it is of uneven chunks that go round the stages") {
     }
 }
 
-TEST_CASE("so it is with context parallelism") {
+TEST_CASE("a family's closed form is the forecast's with context parallelism") {
   const Fabric fabric = cluster(4);
   const CollectiveTime time = memoized(step_prices(fabric, {}));
   StepInputs in = small(16);
@@ -188,7 +190,7 @@ TEST_CASE("so it is with context parallelism") {
       }
 }
 
-TEST_CASE("so it is with states split over some of the replicas") {
+TEST_CASE("a family's closed form is the forecast's with states split over some of the replicas") {
   StepInputs in = small(16);
   in.options.reshard_after_forward = false;
   for (const int shard : {1, 2, 4}) {
@@ -211,7 +213,7 @@ TEST_CASE("so it is with states split over some of the replicas") {
   }
 }
 
-TEST_CASE("so it is where stages lie differently on their nodes") {
+TEST_CASE("a family's closed form is the forecast's where stages lie differently on their nodes") {
   // 12 GPUs in nodes of 8: TP 2 and 4 are inside a node or not, replicas and stages straddle the two.
   StepInputs in = small(24);
   in.model.layers = 12;
@@ -226,7 +228,7 @@ TEST_CASE("so it is where stages lie differently on their nodes") {
   CHECK(compare_all(in, 24, cluster(3)) > 70);
 }
 
-TEST_CASE("so it is for samples of large layouts") {
+TEST_CASE("a family's closed form is the forecast's for samples of large layouts") {
   const Fabric fabric = cluster(32);
   const CollectiveTime time = memoized(step_prices(fabric, {}));
   StepInputs in = inputs(gpt_175b(), layout(1, 1, 1), 2048, 1);

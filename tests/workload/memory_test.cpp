@@ -93,7 +93,7 @@ TEST_CASE("Llama-3 70B cut to 12 layers, TP 2 with SP, D 4, ZeRO-1: within 2 % o
   CHECK(gibibytes(m.allocated()) == Approx(60.68).epsilon(0.02));
 }
 
-TEST_CASE("the same with TP 8 and no replicas: within 2 % of the measured 28.29 GiB") {
+TEST_CASE("Llama-3 70B cut to 12 layers, TP 8 and no replicas: within 2 % of the measured 28.29 GiB") {
   CHECK(gibibytes(stage_memory(llama_12(8, 1), 0, 8).allocated()) == Approx(28.29).epsilon(0.02));
 }
 

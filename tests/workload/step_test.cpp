@@ -2,7 +2,9 @@
 #include <catch2/catch.hpp>
 
 #include <algorithm>
+#include <set>
 
+#include "collcast/evaluate/prices.hpp"
 #include "inputs.hpp"
 #include "workload/parameters.hpp"
 
@@ -329,11 +331,20 @@ TEST_CASE("what is asked for in vain is warned about, each by its path") {
 }
 
 TEST_CASE("collectives are listed with the algorithm that was priced") {
-  for (const CollectiveCost& c : forecast(small_step(4, 2, 4), four_nodes()).collectives) {
-    CHECK_FALSE(c.algorithm.empty());
-    CHECK(c.time > Seconds{});
-    CHECK(c.count > 0);
+  std::set<std::string> algorithms;
+  Prices prices(four_nodes(), {});
+  for (const Method method : {Method::estimate, Method::both}) {
+    const StepResult r = forecast(small_step(4, 2, 4), four_nodes(), method);
+    REQUIRE(r.collectives.size() >= 3);
+    for (const CollectiveCost& c : r.collectives) {
+      INFO(c.name);
+      CHECK(c.algorithm == prices.algorithm(c.request).value());
+      CHECK(c.time == (method == Method::both ? prices.simulate(c.request) : prices.estimate(c.request)).value());
+      CHECK(c.count > 0);
+      algorithms.insert(c.algorithm);
+    }
   }
+  CHECK(algorithms.size() > 1);
 }
 
 TEST_CASE("an algorithm asked for is for collectives; messages between stages go straight") {

@@ -43,7 +43,6 @@ bool joined_by_bridges(const GpuName& gpu, const NvlinkWords& said) {
 
 Known known_of(const MeasuredFacts& facts, int per_node) {
   Known out;
-  out.gpu_text = facts.gpu;
   out.gpu = parse_gpu(facts.gpu);
   out.capability = nccl::compute_capability(facts.gpu);
   out.nvlink = parse_nvlink(facts.nvlink);

@@ -16,7 +16,6 @@ namespace collcast::derive {
 
 /// What is known of a node, by field.
 struct Known {
-  std::string gpu_text;
   GpuName gpu;
   std::optional<int> capability;
   NvlinkWords nvlink;

@@ -44,9 +44,7 @@ class Prices {
   };
   const Counts& counts() const { return counts_; }
 
-  /// Links of all parts of the machine that are kept, and how many they may be: 100 MB or so. For programs that ask the
-  /// same prices for long and watch what they hold.
-  std::size_t kept_links() const { return part_links_; }
+  /// Links that all parts of the machine may have that are kept: 100 MB or so.
   static constexpr std::size_t most_kept_links = std::size_t{1} << 21;
 
  private:
