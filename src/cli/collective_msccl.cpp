@@ -60,12 +60,12 @@ struct Pricing {
     const auto sends = [](const SpelledStep& step) { return step.sends; };
     progress.expect(std::count_if(spelled.steps.begin(), spelled.steps.end(), sends) * *chunks);
     out.rounding = Seconds(2e-12 * static_cast<double>(steps) * *chunks);
-    if (q.estimate) {
+    if (q.estimates()) {
       const Result<Seconds> bound = lower_bound(q.fabric, spelled, bound_watch);
       if (!bound) return bound.errors();
       out.estimate = *bound + q.base_latency();
     }
-    if (q.simulate) {
+    if (q.simulates()) {
       const Result<Timeline> timeline = simulate(q.fabric, spelled, {q.engine.sharing, watch});
       if (!timeline) {
         if (!out.estimate) return timeline.errors();
@@ -110,7 +110,7 @@ Result<CollectiveReport> price_msccl(const CollectiveQuestion& q, const Session&
   report.kind = q.kind;
   report.groups = q.groups;
   report.links = links;
-  report.inputs = {q.sizes, q.root, q.policy, q.all_algorithms, q.engine.sharing, q.estimate, q.simulate, {}};
+  report.inputs = {q.sizes, q.root, q.policy, q.all_algorithms, q.engine.sharing, q.estimates(), q.simulates(), {}};
   report.inputs.policy.algorithm = "msccl:" + q.brought->name;
   report.inputs.policy.base_latency = q.base_latency();
   report.inputs.faults = q.faults;

@@ -104,7 +104,7 @@ Diagnostics simulate_row(NcclPricing& pricing, const nccl::Communicator& c, cons
     pricing.partial = true;
     return {};
   }
-  if (!q.estimate) return time.errors();
+  if (!q.estimates()) return time.errors();
   leave_unsimulated(pricing, row, time.errors().front());
   return {};
 }
@@ -112,12 +112,12 @@ Diagnostics simulate_row(NcclPricing& pricing, const nccl::Communicator& c, cons
 /// The row with what was asked for of closed form and simulation.
 Diagnostics add(NcclPricing& pricing, const nccl::Communicator& c, const nccl::Plan& plan, CollectiveRow row) {
   const CollectiveQuestion& q = pricing.q;
-  if (q.simulate && c.ranks > 1 && row.size > Bytes(0)) {
+  if (q.simulates() && c.ranks > 1 && row.size > Bytes(0)) {
     if (Diagnostics errors = simulate_row(pricing, c, plan, row); !errors.empty()) return errors;
-  } else if (q.simulate) {
+  } else if (q.simulates()) {
     row.simulate = row.estimate;
   }
-  if (!q.estimate) row.estimate.reset();
+  if (!q.estimates()) row.estimate.reset();
   if (pricing.partial && !row.time()) return {};
   pricing.rows.push_back(std::move(row));
   return {};
@@ -201,8 +201,8 @@ Result<CollectiveReport> price_nccl(const CollectiveQuestion& q, const Session& 
   report.machine.library = "nccl";
   report.kind = q.kind;
   report.groups = q.groups;
-  report.inputs = {q.sizes,          q.root,     q.policy,   q.all_algorithms,
-                   q.engine.sharing, q.estimate, q.simulate, text_of(as_run(q))};
+  report.inputs = {q.sizes,          q.root,        q.policy,      q.all_algorithms,
+                   q.engine.sharing, q.estimates(), q.simulates(), text_of(as_run(q))};
   if (q.nccl_algorithm) report.inputs.policy.algorithm = to_string(*q.nccl_algorithm);
   nccl::Communicators communicators;
   Progress progress(session, q.sizes.size() * q.groups.size());
@@ -234,7 +234,7 @@ Result<CollectiveReport> price_nccl(const CollectiveQuestion& q, const Session& 
   }
   report.rows = std::move(pricing.rows);
   report.partial = pricing.partial;
-  if (!q.estimate) {
+  if (!q.estimates()) {
     const Diagnostics missing = missing_simulations(q, pricing.unsimulated);
     const auto has_time = [](const CollectiveRow& row) { return row.time().has_value(); };
     const bool any = std::any_of(report.rows.begin(), report.rows.end(), has_time);
@@ -253,7 +253,7 @@ Result<CollectiveReport> price_nccl(const CollectiveQuestion& q, const Session& 
     report.notes.push_back(fmt::format("the machine's file sets variables for jobs of several nodes: {}", run));
   if (const auto names = unused(q.environment, q.fabric.spec()); !names.empty())
     report.notes.push_back(fmt::format("no effect on this forecast: {}", fmt::join(names, ", ")));
-  if (q.estimate)
+  if (q.estimates())
     for (const Unsimulated& one : pricing.unsimulated)
       report.notes.push_back(fmt::format("not simulated: {}: {}", one.algorithm, one.why.message));
   if (!pricing.coarse.empty())
@@ -265,9 +265,10 @@ Result<CollectiveReport> price_nccl(const CollectiveQuestion& q, const Session& 
     report.notes.push_back(fmt::format(
         "{} of {} simulations left out, of more than {} messages each; --method both insists", pricing.left_out,
         report.rows.size(), format_count(static_cast<double>(most_nccl_messages_unasked))));
-  report.notes.push_back(q.simulate ? "chunks are those that a channel moves one after the other"
-                                    : "the closed form alone; --method both simulates the channels as well. Chunks are "
-                                      "those that a channel moves one after the other");
+  report.notes.push_back(q.simulates()
+                             ? "chunks are those that a channel moves one after the other"
+                             : "the closed form alone; --method both simulates the channels as well. Chunks are "
+                               "those that a channel moves one after the other");
   return report;
 }
 

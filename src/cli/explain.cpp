@@ -88,13 +88,13 @@ Answers answer(const CollectiveQuestion& q, const std::vector<Pattern>& patterns
     const std::vector<Estimate> estimates = estimate(q.fabric, std::span<const Pattern>(patterns));
     for (std::size_t g = 0; g < patterns.size(); ++g) out.groups[g].estimate = estimates[g].total;
   }
-  if (q.simulate && !q.method_given && messages > most_explained_messages)
+  if (q.simulates() && !q.method_given && messages > most_explained_messages)
     out.why_not = {{{},
                     fmt::format("{} messages, more than {} that are stepped one by one unasked; --method both insists",
                                 format_count(static_cast<double>(messages)),
                                 format_count(static_cast<double>(most_explained_messages))),
                     ""}};
-  else if (q.simulate)
+  else if (q.simulates())
     out.why_not = simulate_groups(q, patterns, out);
   add_base_latency(q, out);
   return out;
@@ -136,7 +136,7 @@ Exit explain_collective(const ExplainArgs& args, const Session& session) {
   append(errors, check_overwriting({args.collective.files.graph, args.collective.files.tuner}, {args.output.file}));
   const Patience patience(args.limits, errors);
   auto question = understand(args.collective, session, errors);
-  if (question && question->library == Library::nccl && question->method_given && question->simulate)
+  if (question && question->library == Library::nccl && question->method_given && question->simulates())
     errors.push_back({command_line, "--method: library nccl's closed form is what is taken apart",
                       "expected --method estimate; `collcast collective --method both` simulates it"});
   if (question && question->sizes.size() != 1)
@@ -173,7 +173,7 @@ Exit explain_collective(const ExplainArgs& args, const Session& session) {
   const Result<std::vector<Pattern>> patterns = patterns_of(q, choices->front());
   if (!patterns) return fail(patterns.errors());
   const Answers answers = answer(q, *patterns);
-  if (!answers.why_not.empty() && !q.estimate) return fail(answers.why_not);
+  if (!answers.why_not.empty() && !q.estimates()) return fail(answers.why_not);
 
   const GroupTimes& first = answers.groups.front();
   const auto curve = chunk_curve(q.fabric, request, choices->front().options);
