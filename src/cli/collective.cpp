@@ -10,7 +10,6 @@
 #include "cli/collective_nccl.hpp"
 #include "cli/collective_options.hpp"
 #include "cli/commands.hpp"
-#include "cli/inputs.hpp"
 #include "cli/output.hpp"
 #include "cli/progress.hpp"
 #include "cli/scenario_options.hpp"
@@ -506,20 +505,15 @@ Exit answer_ideal(const CommandArgs& args, CollectiveQuestion& q, const Patience
 }
 
 Exit run_collective(const CommandArgs& args, const Session& session) {
-  Diagnostics errors;
-  const Format format = parse_format(args.output, errors);
-  append(errors, check_overwriting({args.collective.files.graph, args.collective.files.tuner}, {args.output.file}));
-  const Patience patience(args.limits, errors);
-  auto question = understand(args.collective, session, errors);
-  if (question) add_what_does_not_go_together(args, *question, errors);
-  if (!errors.empty()) return refuse(session, errors);
-  warn_of_csv(args, format, question->warnings);
-  question->patience = &patience;
-  question->engine.watch = patience.watch();
-  question->engine.memory = Patience::room_now();
-  if (question->brought || question->library == Library::nccl)
-    return answer_other_library(args, *question, patience, format, session);
-  return answer_ideal(args, *question, patience, format, session);
+  CollectiveOpening opening(args.collective, args.limits, args.output, session);
+  const Patience& patience = opening.patience;
+  const Format format = opening.format;
+  if (opening.question) add_what_does_not_go_together(args, *opening.question, opening.errors);
+  if (!opening.errors.empty()) return refuse(session, opening.errors);
+  CollectiveQuestion& q = *opening.question;
+  warn_of_csv(args, format, q.warnings);
+  if (q.brought || q.library == Library::nccl) return answer_other_library(args, q, patience, format, session);
+  return answer_ideal(args, q, patience, format, session);
 }
 
 }  // namespace

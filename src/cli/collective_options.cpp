@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <memory>
 
-#include "cli/output.hpp"
+#include "cli/inputs.hpp"
 #include "cli/values.hpp"
 #include "collcast/base/text.hpp"
 #include "collcast/base/units.hpp"
@@ -488,6 +488,28 @@ std::optional<CollectiveQuestion> understand(const CollectiveArgs& args, const S
                             .environment = with_files(of_nccl.environment, of_nccl.files),
                             .nccl_algorithm = of_nccl.algorithm,
                             .brought = std::move(brought)};
+}
+
+namespace {
+
+/// None of the files that are read may be written.
+Format check_output(const CollectiveArgs& args, const OutputOptions& output, Diagnostics& errors) {
+  const Format format = parse_format(output, errors);
+  append(errors, check_overwriting({args.files.graph, args.files.tuner}, {output.file}));
+  return format;
+}
+
+}  // namespace
+
+CollectiveOpening::CollectiveOpening(const CollectiveArgs& args, const LimitArgs& limits, const OutputOptions& output,
+                                     const Session& session)
+    : format(check_output(args, output, errors)),
+      patience(limits, errors),
+      question(understand(args, session, errors)) {
+  if (!question) return;
+  question->patience = &patience;
+  question->engine.watch = patience.watch();
+  question->engine.memory = Patience::room_now();
 }
 
 }  // namespace collcast::cli

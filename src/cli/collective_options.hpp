@@ -7,6 +7,8 @@
 
 #include "cli/collective_question.hpp"
 #include "cli/machine.hpp"
+#include "cli/output.hpp"
+#include "cli/patience.hpp"
 #include "collcast/evaluate/evaluate.hpp"
 #include "collcast/nccl/environment.hpp"
 
@@ -40,6 +42,16 @@ void add_collective_options(CLI::App&, CollectiveArgs&);
 
 /// The same, understood; nothing, and why, if anything is wrong.
 std::optional<CollectiveQuestion> understand(const CollectiveArgs&, const Session&, Diagnostics& errors);
+
+/// What both commands begin with; from then on the clock runs. Stays where it is: the question asks its patience.
+struct CollectiveOpening {
+  CollectiveOpening(const CollectiveArgs&, const LimitArgs&, const OutputOptions&, const Session&);
+
+  Diagnostics errors;  ///< in the order in which they are told
+  Format format;
+  const Patience patience;
+  std::optional<CollectiveQuestion> question;  ///< with the patience, and with the memory that there is
+};
 
 /// "max_min" or "fifo".
 std::optional<Sharing> parse_sharing(const std::string&, Diagnostics& errors);
