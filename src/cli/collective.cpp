@@ -368,20 +368,6 @@ Exit answer_other_library(const CommandArgs& args, const CollectiveQuestion& q, 
   return finish(session, patience, std::move(report), {}, format, args.output);
 }
 
-/// What was asked, without rows.
-CollectiveReport begin_report(const CollectiveQuestion& q, bool links) {
-  CollectiveReport report;
-  report.machine = summary(q.fabric);
-  report.kind = q.kind;
-  report.groups = q.groups;
-  report.concurrent = q.concurrent;
-  report.links = links;
-  report.inputs = {q.sizes, q.root, q.policy, q.all_algorithms, q.engine.sharing, q.estimates(), q.simulates(), {}};
-  report.inputs.policy.base_latency = q.base_latency();
-  report.inputs.faults = q.faults;
-  return report;
-}
-
 /// No case was known in time.
 Exit give_up_cases(const CollectiveQuestion& q, const Patience& patience, const Session& session) {
   return q.policy.algorithm == "auto"

@@ -105,15 +105,8 @@ Result<CollectiveReport> price_msccl(const CollectiveQuestion& q, const Session&
   const auto goes_on = [&](std::size_t /*steps*/) { return !q.closed_forms_are_over(); };
   const Result<std::vector<msccl::StepRef>> order = prove(*q.brought, q.sizes.front(), q.root, goes_on);
   if (!order) return order.errors();
-  CollectiveReport report;
-  report.machine = summary(q.fabric);
-  report.kind = q.kind;
-  report.groups = q.groups;
-  report.links = links;
-  report.inputs = {q.sizes, q.root, q.policy, q.all_algorithms, q.engine.sharing, q.estimates(), q.simulates(), {}};
+  CollectiveReport report = begin_report(q, links);
   report.inputs.policy.algorithm = "msccl:" + q.brought->name;
-  report.inputs.policy.base_latency = q.base_latency();
-  report.inputs.faults = q.faults;
   Progress progress(session, q.sizes.size() * q.groups.size());
   const Pricing pricing{q, order->size(), progress, q.patience->watch(&progress),
                         [&q](const EngineProgress&) { return !q.closed_forms_are_over(); }};

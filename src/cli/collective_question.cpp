@@ -120,4 +120,18 @@ CollectiveRequest CollectiveQuestion::request(std::size_t group, Bytes size) con
   return out;
 }
 
+CollectiveReport begin_report(const CollectiveQuestion& q, bool links, std::optional<std::string> environment) {
+  CollectiveReport report;
+  report.machine = summary(q.fabric);
+  report.kind = q.kind;
+  report.groups = q.groups;
+  report.concurrent = q.concurrent;
+  report.links = links;
+  report.inputs = {q.sizes,          q.root,        q.policy,      q.all_algorithms,
+                   q.engine.sharing, q.estimates(), q.simulates(), std::move(environment)};
+  report.inputs.policy.base_latency = q.base_latency();
+  report.inputs.faults = q.faults;
+  return report;
+}
+
 }  // namespace collcast::cli

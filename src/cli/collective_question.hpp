@@ -57,6 +57,9 @@ struct CollectiveQuestion {
   std::string passed_over() const;
 };
 
+/// What was asked, without rows; `environment` is of library nccl, as it is run.
+CollectiveReport begin_report(const CollectiveQuestion&, bool links, std::optional<std::string> environment = {});
+
 /// A warning where the chunks that were asked for come out smaller than a byte, at the smallest of them.
 Diagnostics fine_chunks(const std::string& given, const std::vector<std::pair<Bytes, const Pattern*>>& sizes);
 
