@@ -243,7 +243,8 @@ Exit run_validate(const ValidateArgs& args, const Patience& patience, const Sess
   if (measured && !args.overlay.empty()) fitted = apply_overlay(args, library, session, *measured, errors);
   if (!errors.empty()) return refuse(session, errors);
 
-  const Prediction ideal = ideal_prediction(*method == 1, {Sharing::max_min, patience.watch()});
+  const Prediction ideal =
+      ideal_prediction(*method == 1 ? Method::simulate : Method::estimate, {Sharing::max_min, patience.watch()});
   const Prediction predict = memoized(!is_nccl               ? ideal
                                       : args.library.empty() ? by_machine(nccl_prediction(settings, files), ideal)
                                                              : nccl_prediction(settings, files));
