@@ -67,20 +67,26 @@ std::optional<double> scaled(std::string_view text, std::span<const Unit> units)
   return std::nullopt;
 }
 
-/// A whole number of a whole unit, which a double does not hold above 2^53; nothing where either is not, or beyond
-/// 64 bits.
-std::optional<std::int64_t> whole_bytes(std::string_view text, bool bare_is_bytes) {
+/// The whole number from 0 that `text` begins with; takes it, and spaces behind it, off its front.
+std::optional<std::int64_t> take_count(std::string_view& text) {
   std::int64_t count = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), count);
   if (error != std::errc{} || count < 0) return std::nullopt;
   text.remove_prefix(static_cast<std::size_t>(end - text.data()));
   while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
-  if (text.empty() && bare_is_bytes) return count;
+  return count;
+}
+
+/// A whole number of a whole unit, which a double does not hold above 2^53; nothing where either is not, or beyond
+/// 64 bits.
+std::optional<std::int64_t> whole_bytes(std::string_view text) {
+  const std::optional<std::int64_t> count = take_count(text);
+  if (!count) return std::nullopt;
   for (const Unit& unit : byte_units) {
     const auto scale = static_cast<std::int64_t>(unit.scale);
     if (unit.name != text) continue;
-    if (unit.scale < 1 || count > std::numeric_limits<std::int64_t>::max() / scale) return std::nullopt;
-    return count * scale;
+    if (unit.scale < 1 || *count > std::numeric_limits<std::int64_t>::max() / scale) return std::nullopt;
+    return *count * scale;
   }
   return std::nullopt;
 }
@@ -103,23 +109,31 @@ std::string unit_in_other_case(std::string_view text, std::span<const Unit> unit
   return found.empty() ? "" : fmt::format("; did you mean {}?", found);
 }
 
+constexpr const char* expected_size =
+    "a size from 0 to 4 EiB with its unit, such as 8B, 256KiB, 1GB (10^9) or 1GiB (2^30)";
+
+/// `exact` goes before `bytes` where it is known.
+Parsed<Bytes> size_of(double bytes, std::optional<std::int64_t> exact) {
+  // 2^62: far above any buffer, and sums of a few such sizes still fit.
+  if (bytes > 0x1p62 || (exact && *exact > std::int64_t{1} << 62))
+    return {false, {}, std::string(expected_size) + "; this is too large, 4 EiB is the most"};
+  if (!(bytes >= 0) || bytes != std::floor(bytes)) return {false, {}, expected_size};
+  return {true, Bytes(exact.value_or(static_cast<std::int64_t>(bytes))), {}};
+}
+
 }  // namespace
 
-Parsed<Bytes> parse_bytes(std::string_view text, bool bare_is_bytes) {
-  const std::string expected = "a size from 0 to 4 EiB with its unit, such as 8B, 256KiB, 1GB (10^9) or 1GiB (2^30)";
-  std::optional<double> bytes = scaled(text, byte_units);
-  if (!bytes && bare_is_bytes) {
-    if (const auto number = split_number(text); number && number->unit.empty()) bytes = number->value;
-  }
-  // 2^62: far above any buffer, and sums of a few such sizes still fit.
-  if (bytes && *bytes > 0x1p62) return {false, {}, expected + "; this is too large, 4 EiB is the most"};
-  if (!bytes) return {false, {}, expected + unit_in_other_case(text, byte_units)};
-  if (!(*bytes >= 0) || *bytes != std::floor(*bytes)) return {false, {}, expected};
-  if (const auto exact = whole_bytes(text, bare_is_bytes)) {
-    if (*exact > std::int64_t{1} << 62) return {false, {}, expected + "; this is too large, 4 EiB is the most"};
-    return {true, Bytes(*exact), {}};
-  }
-  return {true, Bytes(static_cast<std::int64_t>(*bytes)), {}};
+Parsed<Bytes> parse_bytes(std::string_view text) {
+  const std::optional<double> bytes = scaled(text, byte_units);
+  if (!bytes) return {false, {}, expected_size + unit_in_other_case(text, byte_units)};
+  return size_of(*bytes, whole_bytes(text));
+}
+
+Parsed<Bytes> parse_bytes_or_number(std::string_view text) {
+  const auto number = split_number(text);
+  if (!number || !number->unit.empty()) return parse_bytes(text);
+  const std::optional<std::int64_t> count = take_count(text);
+  return size_of(number->value, text.empty() ? count : std::nullopt);
 }
 
 Parsed<Bandwidth> parse_bandwidth(std::string_view text) {

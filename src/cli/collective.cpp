@@ -10,7 +10,6 @@
 #include "cli/collective_nccl.hpp"
 #include "cli/collective_options.hpp"
 #include "cli/commands.hpp"
-#include "cli/inputs.hpp"
 #include "cli/output.hpp"
 #include "cli/progress.hpp"
 #include "cli/scenario_options.hpp"
@@ -240,7 +239,7 @@ Diagnostics price(const CollectiveQuestion& q, const Case& c, bool simulated, Co
     row.approximate = !counts.exact();
     row.shared = counts.shared;
     row.phases = phase_rows(q.fabric, counts);
-    if (q.estimate) {
+    if (q.estimates()) {
       row.estimate = counts.total;
       if (concurrent) row.estimate_alone = estimate(q.fabric, choice.pattern).total;
     }
@@ -303,7 +302,7 @@ Diagnostics price_as_far(const CollectiveQuestion& q, const Case& c, bool simula
   const std::size_t before = report.rows.size(), noted = report.notes.size();
   if (!simulated || !q.is_over()) {
     Diagnostics errors = price(q, c, simulated, report);
-    if (errors.empty() || !simulated || (!q.is_over() && !q.estimate)) return errors;
+    if (errors.empty() || !simulated || (!q.is_over() && !q.estimates())) return errors;
     report.rows.resize(before);
     report.notes.resize(noted);
     if (!q.is_over()) {
@@ -312,7 +311,7 @@ Diagnostics price_as_far(const CollectiveQuestion& q, const Case& c, bool simula
     }
   }
   report.partial = true;
-  return q.estimate ? price(q, c, false, report) : Diagnostics();
+  return q.estimates() ? price(q, c, false, report) : Diagnostics();
 }
 
 /// Delivers what there is, and says what is missing: `have_no_room` of the simulations that were asked for.
@@ -344,7 +343,7 @@ void warn_of_csv(const CommandArgs& args, Format format, Diagnostics& warnings) 
 
 /// Options that the library or the algorithm does not have.
 void add_what_does_not_go_together(const CommandArgs& args, const CollectiveQuestion& q, Diagnostics& errors) {
-  if (q.library == Library::ideal && args.links && !q.simulate)
+  if (q.library == Library::ideal && args.links && !q.simulates())
     errors.push_back({command_line, "--links needs a simulation", "expected --method simulate or both"});
   if (q.library == Library::nccl && args.chunks_curve)
     errors.push_back({command_line, "--chunks-curve: NCCL cuts its chunks by the size of its buffers", "remove it"});
@@ -369,20 +368,6 @@ Exit answer_other_library(const CommandArgs& args, const CollectiveQuestion& q, 
   return finish(session, patience, std::move(report), {}, format, args.output);
 }
 
-/// What was asked, without rows.
-CollectiveReport begin_report(const CollectiveQuestion& q, bool links) {
-  CollectiveReport report;
-  report.machine = summary(q.fabric);
-  report.kind = q.kind;
-  report.groups = q.groups;
-  report.concurrent = q.concurrent;
-  report.links = links;
-  report.inputs = {q.sizes, q.root, q.policy, q.all_algorithms, q.engine.sharing, q.estimate, q.simulate, {}};
-  report.inputs.policy.base_latency = q.base_latency();
-  report.inputs.faults = q.faults;
-  return report;
-}
-
 /// No case was known in time.
 Exit give_up_cases(const CollectiveQuestion& q, const Patience& patience, const Session& session) {
   return q.policy.algorithm == "auto"
@@ -394,7 +379,7 @@ Exit give_up_cases(const CollectiveQuestion& q, const Patience& patience, const 
 
 /// Simulations that were asked for and would run for too long.
 void add_too_many(const CollectiveQuestion& q, const std::vector<Case>& cases, bool links, Diagnostics& errors) {
-  if (!q.simulate || !q.method_given) return;
+  if (!q.simulates() || !q.method_given) return;
   for (const Case& c : cases) {
     const std::int64_t most = limit(most_messages, q, c, links), count = stepped(q, c, links, most);
     if (count > most) errors.push_back(too_many(c, count, most));
@@ -404,7 +389,7 @@ void add_too_many(const CollectiveQuestion& q, const std::vector<Case>& cases, b
 /// Simulations without a closed form that there is no room for: with one, what has no room is left out.
 Diagnostics lacks_room(const CollectiveQuestion& q, const std::vector<Case>& cases, bool links, Bytes room) {
   Diagnostics errors;
-  if (!q.simulate || q.estimate) return errors;
+  if (!q.simulates() || q.estimates()) return errors;
   for (const Case& c : cases)
     if (const Bytes needed = memory_of(q, c, links); needed > room) errors.push_back(too_large(c, needed, room));
   return errors;
@@ -422,18 +407,18 @@ Diagnostics price_with_room(const CollectiveQuestion& q, const Case& c, const Pa
                             CollectiveReport& report, NotSimulated& not_there) {
   std::vector<std::string>& lacks = q.method_given ? not_there.have_no_room : report.notes;
   const std::int64_t most = limit(most_messages_unasked, q, c, report.links);
-  const bool quick = q.method_given || !q.simulate || stepped(q, c, report.links, most) <= most;
+  const bool quick = q.method_given || !q.simulates() || stepped(q, c, report.links, most) <= most;
   if (!quick) ++not_there.left_out;
   // Not asked for: left out where a limit is given, whatever the machine has.
   const bool has_limit = q.method_given || patience.memory_limit();
-  const Bytes needed = q.simulate && quick && has_limit ? memory_of(q, c, report.links) : Bytes();
+  const Bytes needed = q.simulates() && quick && has_limit ? memory_of(q, c, report.links) : Bytes();
   const bool fits = !has_limit || needed <= patience.room();
   if (!fits) lacks.push_back(too_large(c, needed, patience.room()).message);
   const std::size_t rows = report.rows.size();
   try {
-    return price_as_far(q, c, q.simulate && quick && fits, report);
+    return price_as_far(q, c, q.simulates() && quick && fits, report);
   } catch (const std::bad_alloc&) {  // lists have grown beyond what was expected of them
-    if (!q.estimate) throw;
+    if (!q.estimates()) throw;
     report.rows.resize(rows);
     lacks.push_back(ran_out_of_memory(c, patience.room()));
     return price(q, c, false, report);
@@ -451,7 +436,7 @@ Diagnostics price_cases(CollectiveQuestion& q, const std::vector<Case>& cases, c
     progress.expect(messages(c));
     q.engine.memory = Patience::room_now();
     if (Diagnostics errors = price_with_room(q, c, patience, report, not_there); !errors.empty()) {
-      if (q.estimate) return errors;
+      if (q.estimates()) return errors;
       report.notes.push_back(not_simulated(c.chosen.front().options.algorithm, c.size, errors));
       if (not_there.failed.empty()) not_there.failed = std::move(errors);
     }
@@ -506,20 +491,15 @@ Exit answer_ideal(const CommandArgs& args, CollectiveQuestion& q, const Patience
 }
 
 Exit run_collective(const CommandArgs& args, const Session& session) {
-  Diagnostics errors;
-  const Format format = parse_format(args.output, errors);
-  append(errors, check_overwriting({args.collective.files.graph, args.collective.files.tuner}, {args.output.file}));
-  const Patience patience(args.limits, errors);
-  auto question = understand(args.collective, session, errors);
-  if (question) add_what_does_not_go_together(args, *question, errors);
-  if (!errors.empty()) return refuse(session, errors);
-  warn_of_csv(args, format, question->warnings);
-  question->patience = &patience;
-  question->engine.watch = patience.watch();
-  question->engine.memory = Patience::room_now();
-  if (question->brought || question->library == Library::nccl)
-    return answer_other_library(args, *question, patience, format, session);
-  return answer_ideal(args, *question, patience, format, session);
+  CollectiveOpening opening(args.collective, args.limits, args.output, session);
+  const Patience& patience = opening.patience;
+  const Format format = opening.format;
+  if (opening.question) add_what_does_not_go_together(args, *opening.question, opening.errors);
+  if (!opening.errors.empty()) return refuse(session, opening.errors);
+  CollectiveQuestion& q = *opening.question;
+  warn_of_csv(args, format, q.warnings);
+  if (q.brought || q.library == Library::nccl) return answer_other_library(args, q, patience, format, session);
+  return answer_ideal(args, q, patience, format, session);
 }
 
 }  // namespace

@@ -60,12 +60,12 @@ struct Pricing {
     const auto sends = [](const SpelledStep& step) { return step.sends; };
     progress.expect(std::count_if(spelled.steps.begin(), spelled.steps.end(), sends) * *chunks);
     out.rounding = Seconds(2e-12 * static_cast<double>(steps) * *chunks);
-    if (q.estimate) {
+    if (q.estimates()) {
       const Result<Seconds> bound = lower_bound(q.fabric, spelled, bound_watch);
       if (!bound) return bound.errors();
       out.estimate = *bound + q.base_latency();
     }
-    if (q.simulate) {
+    if (q.simulates()) {
       const Result<Timeline> timeline = simulate(q.fabric, spelled, {q.engine.sharing, watch});
       if (!timeline) {
         if (!out.estimate) return timeline.errors();
@@ -105,15 +105,8 @@ Result<CollectiveReport> price_msccl(const CollectiveQuestion& q, const Session&
   const auto goes_on = [&](std::size_t /*steps*/) { return !q.closed_forms_are_over(); };
   const Result<std::vector<msccl::StepRef>> order = prove(*q.brought, q.sizes.front(), q.root, goes_on);
   if (!order) return order.errors();
-  CollectiveReport report;
-  report.machine = summary(q.fabric);
-  report.kind = q.kind;
-  report.groups = q.groups;
-  report.links = links;
-  report.inputs = {q.sizes, q.root, q.policy, q.all_algorithms, q.engine.sharing, q.estimate, q.simulate, {}};
+  CollectiveReport report = begin_report(q, links);
   report.inputs.policy.algorithm = "msccl:" + q.brought->name;
-  report.inputs.policy.base_latency = q.base_latency();
-  report.inputs.faults = q.faults;
   Progress progress(session, q.sizes.size() * q.groups.size());
   const Pricing pricing{q, order->size(), progress, q.patience->watch(&progress),
                         [&q](const EngineProgress&) { return !q.closed_forms_are_over(); }};

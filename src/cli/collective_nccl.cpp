@@ -56,7 +56,9 @@ struct NcclPricing {
   EngineOptions engine;  ///< whose watch tells the progress
   std::vector<CollectiveRow> rows = {};
   std::vector<Unsimulated> unsimulated = {};
-  std::vector<Bytes> coarse = {};  ///< sizes whose simulation has longer pieces than agree
+  std::vector<Bytes> coarse = {};                        ///< sizes whose simulation has longer pieces than agree
+  std::map<int, std::vector<std::string>> by_rule = {};  ///< sizes that a line of the tuner's file decides
+  std::vector<std::string> over_bridge = {};             ///< sizes that messages over the host's bridge hold
   int left_out = 0;
   bool partial = false;
 };
@@ -104,7 +106,7 @@ Diagnostics simulate_row(NcclPricing& pricing, const nccl::Communicator& c, cons
     pricing.partial = true;
     return {};
   }
-  if (!q.estimate) return time.errors();
+  if (!q.estimates()) return time.errors();
   leave_unsimulated(pricing, row, time.errors().front());
   return {};
 }
@@ -112,12 +114,12 @@ Diagnostics simulate_row(NcclPricing& pricing, const nccl::Communicator& c, cons
 /// The row with what was asked for of closed form and simulation.
 Diagnostics add(NcclPricing& pricing, const nccl::Communicator& c, const nccl::Plan& plan, CollectiveRow row) {
   const CollectiveQuestion& q = pricing.q;
-  if (q.simulate && c.ranks > 1 && row.size > Bytes(0)) {
+  if (q.simulates() && c.ranks > 1 && row.size > Bytes(0)) {
     if (Diagnostics errors = simulate_row(pricing, c, plan, row); !errors.empty()) return errors;
-  } else if (q.simulate) {
+  } else if (q.simulates()) {
     row.simulate = row.estimate;
   }
-  if (!q.estimate) row.estimate.reset();
+  if (!q.estimates()) row.estimate.reset();
   if (pricing.partial && !row.time()) return {};
   pricing.rows.push_back(std::move(row));
   return {};
@@ -193,81 +195,108 @@ Diagnostic rests_on_one_system(const std::vector<std::string>& sizes) {
           "docs/nccl.md, 'gap'"};
 }
 
-}  // namespace
+/// What NCCL takes at one size among one group, or with --algorithm all everything that it could.
+Diagnostics price_one(NcclPricing& pricing, const nccl::Communicator& c, std::size_t group, Bytes size,
+                      CollectiveReport& report) {
+  const CollectiveQuestion& q = pricing.q;
+  const Result<nccl::Plan> plan = nccl::plan(c, q.kind, size, q.nccl_algorithm);
+  if (!plan) return plan.errors();
+  if (group == 0 && waits_for_bridge(q, c, size, *plan)) pricing.over_bridge.push_back(format_bytes(size));
+  if (q.all_algorithms && !plan->point_to_point) return add_all(pricing, c, group, size, report);
+  if (plan->tuner_line > 0) pricing.by_rule[plan->tuner_line].push_back(format_bytes(size));
+  CollectiveRow row = row_of(q, c, group, size, *plan);
+  if (!q.nccl_algorithm && !plan->point_to_point && plan->tuner_line == 0 && c.ranks > 1)
+    row.runner_up = next_best(q, c, size, *plan);
+  row.interval = interval_of(q, row);
+  return add(pricing, c, *plan, std::move(row));
+}
 
-Result<CollectiveReport> price_nccl(const CollectiveQuestion& q, const Session& session) {
-  CollectiveReport report;
-  report.machine = summary(q.fabric);
-  report.machine.library = "nccl";
-  report.kind = q.kind;
-  report.groups = q.groups;
-  report.inputs = {q.sizes,          q.root,     q.policy,   q.all_algorithms,
-                   q.engine.sharing, q.estimate, q.simulate, text_of(as_run(q))};
-  if (q.nccl_algorithm) report.inputs.policy.algorithm = to_string(*q.nccl_algorithm);
+Diagnostics price_all(NcclPricing& pricing, CollectiveReport& report) {
+  const CollectiveQuestion& q = pricing.q;
   nccl::Communicators communicators;
-  Progress progress(session, q.sizes.size() * q.groups.size());
-  NcclPricing pricing{q, progress, q.engine};
-  if (q.patience != nullptr) pricing.engine.watch = q.patience->watch(&progress);
-  std::map<int, std::vector<std::string>> by_rule;  // sizes, by line of the tuner's file
-  std::vector<std::string> over_bridge;             // sizes
   for (const Bytes size : q.sizes) {
     for (std::size_t g = 0; g < q.groups.size(); ++g) {
-      progress.begin(fmt::format("{} {}", to_string(q.kind), format_bytes(size)));
+      pricing.progress.begin(fmt::format("{} {}", to_string(q.kind), format_bytes(size)));
       const Result<nccl::Communicator> c = communicators.of(q.fabric, q.groups[g], q.environment);
       if (!c) return c.errors();
-      const Result<nccl::Plan> plan = nccl::plan(*c, q.kind, size, q.nccl_algorithm);
-      if (!plan) return plan.errors();
-      if (g == 0 && waits_for_bridge(q, *c, size, *plan)) over_bridge.push_back(format_bytes(size));
-      Diagnostics errors;
-      if (q.all_algorithms && !plan->point_to_point) {
-        errors = add_all(pricing, *c, g, size, report);
-      } else {
-        if (plan->tuner_line > 0) by_rule[plan->tuner_line].push_back(format_bytes(size));
-        CollectiveRow row = row_of(q, *c, g, size, *plan);
-        if (!q.nccl_algorithm && !plan->point_to_point && plan->tuner_line == 0 && c->ranks > 1)
-          row.runner_up = next_best(q, *c, size, *plan);
-        row.interval = interval_of(q, row);
-        errors = add(pricing, *c, *plan, std::move(row));
-      }
-      if (!errors.empty()) return errors;
+      if (Diagnostics errors = price_one(pricing, *c, g, size, report); !errors.empty()) return errors;
     }
   }
   report.rows = std::move(pricing.rows);
   report.partial = pricing.partial;
-  if (!q.estimate) {
-    const Diagnostics missing = missing_simulations(q, pricing.unsimulated);
-    const auto has_time = [](const CollectiveRow& row) { return row.time().has_value(); };
-    const bool any = std::any_of(report.rows.begin(), report.rows.end(), has_time);
-    if (!any && !missing.empty() && !report.partial) return missing;
-    report.said = warn(session, missing);
-  }
-  if (!over_bridge.empty())
-    for (std::string& said : warn(session, {rests_on_one_system(over_bridge)})) report.said.push_back(std::move(said));
-  add_calibration_notes(q, report);
-  if (const auto& tuner = q.environment.files.tuner) {
-    for (const auto& [line, sizes] : by_rule)
-      report.notes.push_back(fmt::format("line {} of {} decides at {}", line, tuner->name, fmt::join(sizes, ", ")));
-    if (by_rule.empty()) report.notes.push_back(fmt::format("no rule of {} matches and can be run", tuner->name));
-  }
+  return {};
+}
+
+/// Simulations that alone were asked for: none at all is an error, some that are missing are told.
+Diagnostics tell_missing(const NcclPricing& pricing, const Session& session, CollectiveReport& report) {
+  const CollectiveQuestion& q = pricing.q;
+  if (q.estimates()) return {};
+  Diagnostics missing = missing_simulations(q, pricing.unsimulated);
+  const auto has_time = [](const CollectiveRow& row) { return row.time().has_value(); };
+  const bool any = std::any_of(report.rows.begin(), report.rows.end(), has_time);
+  if (!any && !missing.empty() && !report.partial) return missing;
+  report.said = warn(session, missing);
+  return {};
+}
+
+/// Which lines of the tuner's file decide.
+void note_rules(const NcclPricing& pricing, std::vector<std::string>& notes) {
+  const auto& tuner = pricing.q.environment.files.tuner;
+  if (!tuner) return;
+  for (const auto& [line, sizes] : pricing.by_rule)
+    notes.push_back(fmt::format("line {} of {} decides at {}", line, tuner->name, fmt::join(sizes, ", ")));
+  if (pricing.by_rule.empty()) notes.push_back(fmt::format("no rule of {} matches and can be run", tuner->name));
+}
+
+/// Variables that the machine sets, and those that change nothing.
+void note_environment(const CollectiveQuestion& q, std::vector<std::string>& notes) {
   if (const std::string run = text_of(as_run(q)); run != text_of(q.environment))
-    report.notes.push_back(fmt::format("the machine's file sets variables for jobs of several nodes: {}", run));
+    notes.push_back(fmt::format("the machine's file sets variables for jobs of several nodes: {}", run));
   if (const auto names = unused(q.environment, q.fabric.spec()); !names.empty())
-    report.notes.push_back(fmt::format("no effect on this forecast: {}", fmt::join(names, ", ")));
-  if (q.estimate)
+    notes.push_back(fmt::format("no effect on this forecast: {}", fmt::join(names, ", ")));
+}
+
+/// Which rows have no simulation, or one that is longer than it should be, and why.
+void note_simulations(const NcclPricing& pricing, std::size_t rows, std::vector<std::string>& notes) {
+  if (pricing.q.estimates())
     for (const Unsimulated& one : pricing.unsimulated)
-      report.notes.push_back(fmt::format("not simulated: {}: {}", one.algorithm, one.why.message));
+      notes.push_back(fmt::format("not simulated: {}: {}", one.algorithm, one.why.message));
   if (!pricing.coarse.empty())
-    report.notes.push_back(fmt::format(
+    notes.push_back(fmt::format(
         "at {} the simulation is longer: GPUs pass a tree's chunks on line by line, which pieces stand for, and finer "
         "ones, of so long chains of GPUs, are more messages than are simulated",
         sizes_of(pricing.coarse)));
   if (pricing.left_out > 0)
-    report.notes.push_back(fmt::format(
-        "{} of {} simulations left out, of more than {} messages each; --method both insists", pricing.left_out,
-        report.rows.size(), format_count(static_cast<double>(most_nccl_messages_unasked))));
-  report.notes.push_back(q.simulate ? "chunks are those that a channel moves one after the other"
-                                    : "the closed form alone; --method both simulates the channels as well. Chunks are "
-                                      "those that a channel moves one after the other");
+    notes.push_back(fmt::format("{} of {} simulations left out, of more than {} messages each; --method both insists",
+                                pricing.left_out, rows, format_count(static_cast<double>(most_nccl_messages_unasked))));
+}
+
+void add_nccl_notes(const NcclPricing& pricing, CollectiveReport& report) {
+  add_calibration_notes(pricing.q, report);
+  note_rules(pricing, report.notes);
+  note_environment(pricing.q, report.notes);
+  note_simulations(pricing, report.rows.size(), report.notes);
+  report.notes.push_back(pricing.q.simulates()
+                             ? "chunks are those that a channel moves one after the other"
+                             : "the closed form alone; --method both simulates the channels as well. Chunks are "
+                               "those that a channel moves one after the other");
+}
+
+}  // namespace
+
+Result<CollectiveReport> price_nccl(const CollectiveQuestion& q, const Session& session) {
+  CollectiveReport report = begin_report(q, false, text_of(as_run(q)));
+  report.machine.library = "nccl";
+  if (q.nccl_algorithm) report.inputs.policy.algorithm = to_string(*q.nccl_algorithm);
+  Progress progress(session, q.sizes.size() * q.groups.size());
+  NcclPricing pricing{q, progress, q.engine};
+  if (q.patience != nullptr) pricing.engine.watch = q.patience->watch(&progress);
+  if (Diagnostics errors = price_all(pricing, report); !errors.empty()) return errors;
+  if (Diagnostics errors = tell_missing(pricing, session, report); !errors.empty()) return errors;
+  if (!pricing.over_bridge.empty())
+    for (std::string& said : warn(session, {rests_on_one_system(pricing.over_bridge)}))
+      report.said.push_back(std::move(said));
+  add_nccl_notes(pricing, report);
   return report;
 }
 

@@ -5,17 +5,14 @@
 
 #include <algorithm>
 #include <memory>
-#include <set>
 
-#include "cli/output.hpp"
+#include "cli/inputs.hpp"
 #include "cli/values.hpp"
 #include "collcast/base/text.hpp"
 #include "collcast/base/units.hpp"
-#include "collcast/evaluate/passed_over.hpp"
 #include "collcast/exchange/msccl_file.hpp"
 #include "collcast/exchange/nccl_files.hpp"
 #include "collcast/nccl/tuning.hpp"
-#include "collcast/report/validate_document.hpp"
 
 namespace collcast::cli {
 
@@ -196,12 +193,6 @@ std::optional<Method> parse_method(const std::string& text, Diagnostics& errors)
   return methods[*index];
 }
 
-int nodes_of(const Fabric& fabric, const Group& group) {
-  std::set<NodeId> nodes;
-  for (int i = 0; i < group.size(); ++i) nodes.insert(fabric.node_of(group[i]));
-  return static_cast<int>(nodes.size());
-}
-
 namespace {
 
 /// Options that only textbook algorithms have.
@@ -350,50 +341,89 @@ int most_nodes(const Fabric& fabric, const std::vector<Group>& groups) {
   return most;
 }
 
-}  // namespace
-
-std::optional<CollectiveQuestion> understand(const CollectiveArgs& args, const Session& session, Diagnostics& errors) {
-  const auto kind = parse_kind(args.kind, errors);
-  Diagnostics wrong_groups, wrong_machine;
-  std::vector<Group> groups = parse_groups(args, wrong_groups);
-  const std::string of_ideal = ideal_option(args, kind);
-  const LibraryClues clues{parse_library(args.library, errors), !of_ideal.empty(), is_of_nccl(args)};
-  auto machine = load_machine(args.machine, ranks_needed(groups), session, wrong_machine, clues);
-  std::vector<MachineFault> faults = put_in_faults(args, machine, wrong_machine);
-  const Library library = machine ? machine->library : chosen_library(clues, Library::ideal);
-  const bool is_nccl = library == Library::nccl;
-  // Naming an algorithm that only the textbook has says what is meant; "also the links" does not, nor a name of NCCL's.
+/// Where an option chose the textbook on a machine that runs NCCL. Naming an algorithm that only the textbook has says
+/// what is meant; "also the links" does not, nor a name of NCCL's.
+void warn_of_implied_library(const CollectiveArgs& args, const LibraryClues& clues, const std::string& of_ideal,
+                             Machine& machine) {
   const bool names_it = of_ideal.starts_with("--algorithm") && !has_word(nccl_algorithm_words(), args.algorithm);
-  const bool implied = machine && !clues.named && clues.of_ideal && !is_nccl && !names_it;
-  if (implied && usual_library(machine->fabric.spec()) == Library::nccl)
-    machine->warnings.push_back({command_line,
-                                 fmt::format("{} is of library ideal alone: this is the textbook, not NCCL", of_ideal),
-                                 "leave it out for what NCCL makes of it; --library ideal says that it is meant"});
-  const std::vector<nccl::Setting> settings = parse_env(args.env, library, errors);
-  if (is_nccl) refuse_ideal_options(args, errors);
-  const Result<nccl::Environment> environment =
-      is_nccl ? nccl::read_environment(settings) : Result<nccl::Environment>(nccl::Environment());
-  append(errors, environment.errors());
-  const nccl::Files files = read_nccl_files(args.files, library, session, errors);
-  const auto method = parse_method(args.method, errors);
-  const auto sharing = parse_sharing(args.sharing, errors);
-  const auto sizes = parse_sizes(args.size, errors);
-  const auto root = parse_count("--root", args.root, 0, errors);
-  std::optional<msccl::Algorithm> brought = read_brought(args, library, kind, session, errors);
-  if (!is_brought(args)) check_algorithm(args.algorithm, library, errors);
-  CollectivePolicy policy;
-  policy.algorithm = args.algorithm == "all" ? "auto" : args.algorithm;
-  policy.chunks = parse_auto_or_count("--chunks", args.chunks, most_chunks, errors);
-  policy.channels = parse_auto_or_count("--channels", args.channels, most_channels, errors);
-  append(errors, wrong_groups);
-  const auto cut = args.groups_of.empty() ? std::nullopt : parse_groups_of(args.groups_of, errors);
-  if (!args.groups_of.empty() && !args.groups.empty())
-    errors.push_back({command_line, "--group and --groups-of exclude each other", "expected one of the two"});
-  append(errors, wrong_machine);
+  const bool implied = !clues.named && clues.of_ideal && machine.library == Library::ideal && !names_it;
+  if (implied && usual_library(machine.fabric.spec()) == Library::nccl)
+    machine.warnings.push_back({command_line,
+                                fmt::format("{} is of library ideal alone: this is the textbook, not NCCL", of_ideal),
+                                "leave it out for what NCCL makes of it; --library ideal says that it is meant"});
+}
 
-  if (machine && cut) groups = cut_into_groups(*cut, machine->ranks, errors);
-  if (machine && args.groups.empty() && !cut) groups = {Group::strided(Rank(0), 1, machine->ranks)};
-  if (machine && brought) check_ranks(*brought, groups, errors);
+/// What is asked of library nccl; nothing under the other.
+struct NcclAsked {
+  nccl::Environment environment;  ///< without the files
+  nccl::Files files;
+  std::optional<nccl::Algorithm> algorithm;
+};
+
+NcclAsked read_nccl(const CollectiveArgs& args, Library library, const Session& session, Diagnostics& errors) {
+  NcclAsked out;
+  const std::vector<nccl::Setting> settings = parse_env(args.env, library, errors);
+  if (library == Library::nccl) {
+    refuse_ideal_options(args, errors);
+    Result<nccl::Environment> environment = nccl::read_environment(settings);
+    append(errors, environment.errors());
+    if (environment) out.environment = std::move(environment).value();
+    out.algorithm = nccl::parse_algorithm(args.algorithm);
+  }
+  out.files = read_nccl_files(args.files, library, session, errors);
+  return out;
+}
+
+CollectivePolicy parse_policy(const CollectiveArgs& args, Diagnostics& errors) {
+  CollectivePolicy out;
+  out.algorithm = args.algorithm == "all" ? "auto" : args.algorithm;
+  out.chunks = parse_auto_or_count("--chunks", args.chunks, most_chunks, errors);
+  out.channels = parse_auto_or_count("--channels", args.channels, most_channels, errors);
+  return out;
+}
+
+std::optional<GroupsOf> parse_cut(const CollectiveArgs& args, Diagnostics& errors) {
+  if (args.groups_of.empty()) return std::nullopt;
+  const std::optional<GroupsOf> cut = parse_groups_of(args.groups_of, errors);
+  if (!args.groups.empty())
+    errors.push_back({command_line, "--group and --groups-of exclude each other", "expected one of the two"});
+  return cut;
+}
+
+/// Those that were named, else the ranks cut as was asked, else all ranks as one.
+std::vector<Group> settle_groups(std::vector<Group> named, const CollectiveArgs& args,
+                                 const std::optional<GroupsOf>& cut, int ranks, Diagnostics& errors) {
+  if (cut) return cut_into_groups(*cut, ranks, errors);
+  if (args.groups.empty()) return {Group::strided(Rank(0), 1, ranks)};
+  return named;
+}
+
+/// --ranks beside --group: only a teaching machine is sized by the one while the other picks.
+void refuse_groups_beside_ranks(const CollectiveArgs& args, const Machine& machine, const std::vector<Group>& groups,
+                                Diagnostics& errors) {
+  if (args.machine.ranks.empty() || args.groups.empty()) return;
+  const int needed = args.groups_of.empty() ? ranks_needed(groups) : 0;
+  if (!machine.fabric.spec().teaching)
+    errors.push_back({command_line, "--ranks and --group exclude each other on a machine that --ranks does not size",
+                      "expected one of the two"});
+  else if (needed > machine.ranks)
+    errors.push_back({command_line, fmt::format("--group: rank {} is outside --ranks {}", needed - 1, machine.ranks),
+                      fmt::format("expected ranks from 0 to {}, or --ranks {}", machine.ranks - 1, needed)});
+}
+
+/// What options say one by one; nothing where one cannot be read.
+struct Asked {
+  std::optional<CollectiveKind> kind;
+  std::optional<Method> method;
+  std::optional<Sharing> sharing;
+  std::optional<int> root;
+};
+
+/// Options that are right each for itself.
+void refuse_what_does_not_go_together(const CollectiveArgs& args, const Asked& asked,
+                                      const std::optional<Machine>& machine, const std::vector<Group>& groups,
+                                      Diagnostics& errors) {
+  const auto& [kind, method, sharing, root] = asked;
   for (const Group& group : groups) {
     if (root && *root >= group.size())
       errors.push_back({command_line, fmt::format("--root: {} is outside a group of {} ranks", *root, group.size()),
@@ -407,139 +437,79 @@ std::optional<CollectiveQuestion> understand(const CollectiveArgs& args, const S
   if (method && sharing && *method == Method::estimate && *sharing == Sharing::fifo)
     errors.push_back({command_line, "--sharing fifo has no effect on --method estimate",
                       "the closed form always has fair shares; expected --method simulate or both"});
-  if (machine && !args.machine.ranks.empty() && !args.groups.empty()) {
-    const int needed = args.groups_of.empty() ? ranks_needed(groups) : 0;
-    if (!machine->fabric.spec().teaching)
-      errors.push_back({command_line, "--ranks and --group exclude each other on a machine that --ranks does not size",
-                        "expected one of the two"});
-    else if (needed > machine->ranks)
-      errors.push_back({command_line, fmt::format("--group: rank {} is outside --ranks {}", needed - 1, machine->ranks),
-                        fmt::format("expected ranks from 0 to {}, or --ranks {}", machine->ranks - 1, needed)});
-  }
-  if (!errors.empty()) return std::nullopt;
-  append(machine->warnings, warnings(*environment, most_nodes(machine->fabric, groups), machine->fabric.spec()));
-  CollectiveQuestion out{*kind,
-                         std::move(machine->fabric),
-                         std::move(groups),
-                         sizes,
-                         *root,
-                         args.algorithm == "all",
-                         policy,
-                         *method != Method::simulate,
-                         *method != Method::estimate,
-                         !args.method.empty(),
-                         EngineOptions{*sharing},
-                         args.concurrent,
-                         std::move(machine->calibration),
-                         std::move(machine->warnings),
-                         std::move(faults),
-                         library,
-                         with_files(*environment, files),
-                         is_nccl ? nccl::parse_algorithm(args.algorithm) : std::nullopt,
-                         std::move(brought)};
-  return out;
-}
-
-std::optional<TimeRange> interval_of(const CollectiveQuestion& q, const CollectiveRow& row) {
-  return interval_of(q, row.size, row.time());
-}
-
-std::optional<TimeRange> interval_of(const CollectiveQuestion& q, Bytes size, std::optional<Seconds> time) {
-  if (!q.calibration || q.concurrent || !time) return std::nullopt;
-  for (const Calibration::Residual& residual : q.calibration->residuals)
-    if (residual.band == to_string(band_of(size)) && residual.high > 0)
-      return TimeRange{*time * residual.low, *time * residual.high};
-  return std::nullopt;
-}
-
-namespace {
-
-/// In which way rows are beyond what a fit has seen.
-std::vector<std::string> beyond(const Calibration::Range& range, const CollectiveQuestion& q) {
-  std::vector<std::string> out;
-  const std::string kind(to_string(q.kind));
-  if (std::ranges::count(range.collectives, kind) == 0)
-    out.push_back(fmt::format("{} (it has seen {})", kind, fmt::join(range.collectives, ", ")));
-  const auto [least, most] = std::minmax_element(q.sizes.begin(), q.sizes.end());
-  if (*least < range.least_size || *most > range.most_size)
-    out.push_back(fmt::format("sizes outside {} to {}", format_bytes(range.least_size), format_bytes(range.most_size)));
-  const auto outside = [&](const Group& group) {
-    return group.size() < range.least_ranks || group.size() > range.most_ranks;
-  };
-  if (std::ranges::any_of(q.groups, outside))
-    out.push_back(fmt::format("ranks outside {} to {}", range.least_ranks, range.most_ranks));
-  return out;
+  if (machine) refuse_groups_beside_ranks(args, *machine, groups, errors);
 }
 
 }  // namespace
 
-void add_calibration_notes(const CollectiveQuestion& q, CollectiveReport& report) {
-  if (!q.calibration) return;
-  report.notes.push_back(calibrated_text(report.machine, q.base_latency()));
-  if (std::string beyond = beyond_calibration(q); !beyond.empty()) report.notes.push_back(std::move(beyond));
+std::optional<CollectiveQuestion> understand(const CollectiveArgs& args, const Session& session, Diagnostics& errors) {
+  Asked asked;
+  asked.kind = parse_kind(args.kind, errors);
+  Diagnostics wrong_groups, wrong_machine;
+  std::vector<Group> groups = parse_groups(args, wrong_groups);
+  const std::string of_ideal = ideal_option(args, asked.kind);
+  const LibraryClues clues{parse_library(args.library, errors), !of_ideal.empty(), is_of_nccl(args)};
+  auto machine = load_machine(args.machine, ranks_needed(groups), session, wrong_machine, clues);
+  std::vector<MachineFault> faults = put_in_faults(args, machine, wrong_machine);
+  if (machine) warn_of_implied_library(args, clues, of_ideal, *machine);
+  // The library is settled from here on.
+  const Library library = machine ? machine->library : chosen_library(clues, Library::ideal);
+  const NcclAsked of_nccl = read_nccl(args, library, session, errors);
+  asked.method = parse_method(args.method, errors);
+  asked.sharing = parse_sharing(args.sharing, errors);
+  std::vector<Bytes> sizes = parse_sizes(args.size, errors);
+  asked.root = parse_count("--root", args.root, 0, errors);
+  std::optional<msccl::Algorithm> brought = read_brought(args, library, asked.kind, session, errors);
+  if (!is_brought(args)) check_algorithm(args.algorithm, library, errors);
+  CollectivePolicy policy = parse_policy(args, errors);
+  append(errors, wrong_groups);
+  const std::optional<GroupsOf> cut = parse_cut(args, errors);
+  append(errors, wrong_machine);
+  if (machine) groups = settle_groups(std::move(groups), args, cut, machine->ranks, errors);
+  if (machine && brought) check_ranks(*brought, groups, errors);
+  refuse_what_does_not_go_together(args, asked, machine, groups, errors);
+  if (!errors.empty()) return std::nullopt;
+  append(machine->warnings, warnings(of_nccl.environment, most_nodes(machine->fabric, groups), machine->fabric.spec()));
+  return CollectiveQuestion{.kind = *asked.kind,
+                            .fabric = std::move(machine->fabric),
+                            .groups = std::move(groups),
+                            .sizes = std::move(sizes),
+                            .root = *asked.root,
+                            .all_algorithms = args.algorithm == "all",
+                            .policy = std::move(policy),
+                            .method = *asked.method,
+                            .method_given = !args.method.empty(),
+                            .engine = EngineOptions{*asked.sharing},
+                            .concurrent = args.concurrent,
+                            .calibration = std::move(machine->calibration),
+                            .warnings = std::move(machine->warnings),
+                            .faults = std::move(faults),
+                            .library = library,
+                            .environment = with_files(of_nccl.environment, of_nccl.files),
+                            .nccl_algorithm = of_nccl.algorithm,
+                            .brought = std::move(brought)};
 }
 
-std::string beyond_calibration(const CollectiveQuestion& q) {
-  if (!q.calibration || !q.calibration->range) return {};
-  const std::vector<std::string> what = beyond(*q.calibration->range, q);
-  return what.empty() ? "" : fmt::format("beyond what the calibration was fitted to: {}", fmt::join(what, "; "));
+namespace {
+
+/// None of the files that are read may be written.
+Format check_output(const CollectiveArgs& args, const OutputOptions& output, Diagnostics& errors) {
+  const Format format = parse_format(output, errors);
+  append(errors, check_overwriting({args.files.graph, args.files.tuner}, {output.file}));
+  return format;
 }
 
-GoesOn CollectiveQuestion::closed_forms_go_on() const {
-  if (patience == nullptr) return {};
-  return {[this] { return !closed_forms_are_over(); }, Patience::room_now};
-}
+}  // namespace
 
-Result<std::vector<Choice>> CollectiveQuestion::choices(const CollectiveRequest& request,
-                                                        const CollectivePolicy& own) const {
-  Result<std::vector<Choice>> chosen = choose(fabric, request, own, closed_forms_go_on());
-  if (!chosen || !simulate || concurrent) return chosen;
-  std::vector<Choice> ordered = *chosen;
-  EngineOptions within = engine;  // what closed forms hold of memory is taken by now
-  if (engine.memory != unlimited_memory) within.memory = Patience::room_now();
-  if (Diagnostics errors = prefer_simulated(fabric, ordered, within); !errors.empty()) {
-    if (is_over() || estimate) return chosen;
-    return errors;
-  }
-  return ordered;
-}
-
-std::string CollectiveQuestion::passed_over() const {
-  std::size_t largest = 0;
-  for (std::size_t g = 0; g < groups.size(); ++g)
-    if (groups[g].size() > groups[largest].size()) largest = g;
-  return to_text(passed_over_by_auto(fabric, request(largest, sizes.back()), policy));
-}
-
-Diagnostics fine_chunks(const std::string& given, const std::vector<std::pair<Bytes, const Pattern*>>& sizes) {
-  const Pattern* finest = nullptr;
-  Bytes at{};
-  double least = 1, block = 0;
-  for (const auto& [size, pattern] : sizes) {
-    double largest = 0;
-    for (const Lane& lane : pattern->lanes) largest = std::max(largest, lane.block.value());
-    if (pattern->chunks < 2 || largest <= 0 || largest / pattern->chunks >= least) continue;
-    finest = pattern, at = size, block = largest;
-    least = largest / pattern->chunks;
-  }
-  if (finest == nullptr) return {};
-  return {{typed("--chunks", given),
-           fmt::format("{} chunks of {} at {} are {:.3g} bytes each", finest->chunks, finest->algorithm,
-                       format_bytes(at), least),
-           fmt::format("the model takes data as fluid, a library sends whole bytes: expected --chunks {} at most",
-                       std::max<std::int64_t>(1, static_cast<std::int64_t>(block)))}};
-}
-
-std::string not_simulated(const std::string& algorithm, Bytes size, const Diagnostics& errors) {
-  return fmt::format("{} {}: not simulated: {}", algorithm, format_bytes(size), errors.front().message);
-}
-
-CollectiveRequest CollectiveQuestion::request(std::size_t group, Bytes size) const {
-  CollectiveRequest out = request_alone(group, size);
-  for (std::size_t other = 0; concurrent && other < groups.size(); ++other) {
-    if (other != group) out.alongside.push_back(groups[other]);
-  }
-  return out;
+CollectiveOpening::CollectiveOpening(const CollectiveArgs& args, const LimitArgs& limits, const OutputOptions& output,
+                                     const Session& session)
+    : format(check_output(args, output, errors)),
+      patience(limits, errors),
+      question(understand(args, session, errors)) {
+  if (!question) return;
+  question->patience = &patience;
+  question->engine.watch = patience.watch();
+  question->engine.memory = Patience::room_now();
 }
 
 }  // namespace collcast::cli

@@ -7,7 +7,6 @@
 
 #include "cli/collective_options.hpp"
 #include "cli/commands.hpp"
-#include "cli/inputs.hpp"
 #include "cli/output.hpp"
 #include "cli/patience.hpp"
 #include "cli/scenario_options.hpp"
@@ -88,13 +87,13 @@ Answers answer(const CollectiveQuestion& q, const std::vector<Pattern>& patterns
     const std::vector<Estimate> estimates = estimate(q.fabric, std::span<const Pattern>(patterns));
     for (std::size_t g = 0; g < patterns.size(); ++g) out.groups[g].estimate = estimates[g].total;
   }
-  if (q.simulate && !q.method_given && messages > most_explained_messages)
+  if (q.simulates() && !q.method_given && messages > most_explained_messages)
     out.why_not = {{{},
                     fmt::format("{} messages, more than {} that are stepped one by one unasked; --method both insists",
                                 format_count(static_cast<double>(messages)),
                                 format_count(static_cast<double>(most_explained_messages))),
                     ""}};
-  else if (q.simulate)
+  else if (q.simulates())
     out.why_not = simulate_groups(q, patterns, out);
   add_base_latency(q, out);
   return out;
@@ -130,50 +129,45 @@ void add_interval(const CollectiveQuestion& q, ExplainReport& report) {
     text.push_back({std::move(beyond), Paragraph::Tone::note});
 }
 
-Exit explain_collective(const ExplainArgs& args, const Session& session) {
-  Diagnostics errors;
-  const Format format = parse_format(args.output, errors);
-  append(errors, check_overwriting({args.collective.files.graph, args.collective.files.tuner}, {args.output.file}));
-  const Patience patience(args.limits, errors);
-  auto question = understand(args.collective, session, errors);
-  if (question && question->library == Library::nccl && question->method_given && question->simulate)
+/// Of many figures, and of times that no closed form gives, none is taken apart.
+void refuse_what_is_not_explained(const CollectiveQuestion& q, Diagnostics& errors) {
+  if (q.library == Library::nccl && q.method_given && q.simulates())
     errors.push_back({command_line, "--method: library nccl's closed form is what is taken apart",
                       "expected --method estimate; `collcast collective --method both` simulates it"});
-  if (question && question->sizes.size() != 1)
-    errors.push_back({command_line, "one figure is explained at a time", "expected one --size"});
-  if (question && question->brought)
+  if (q.sizes.size() != 1) errors.push_back({command_line, "one figure is explained at a time", "expected one --size"});
+  if (q.brought)
     errors.push_back({command_line, "an algorithm of your own has no closed form to take apart",
                       "expected --algorithm auto or one name; `collcast collective --links` shows its links"});
-  if (question && question->all_algorithms)
+  if (q.all_algorithms)
     errors.push_back({command_line, "one figure is explained at a time", "expected --algorithm auto or one name"});
-  if (!errors.empty()) return refuse(session, errors);
+}
 
-  question->patience = &patience;
-  question->engine.watch = patience.watch();
-  question->engine.memory = Patience::room_now();
-  const CollectiveQuestion& q = *question;
+Exit explain_nccl(const ExplainArgs& args, const CollectiveQuestion& q, Format format, const Session& session) {
   const CollectiveRequest request = q.request(0, q.sizes.front());
-  if (q.library == Library::nccl) {
-    const Result<nccl::Communicator> communicator = nccl::connect(q.fabric, request.group, q.environment);
-    if (!communicator) return refuse(session, communicator.errors());
-    Result<ExplainReport> explained = explain(q.fabric, *communicator, request, q.nccl_algorithm);
-    if (!explained) return refuse(session, explained.errors());
-    ExplainReport report = std::move(explained).value();
-    add_interval(q, report);
-    report.said = warn(session, q.warnings);
-    return deliver(session, report, format, args.output);
-  }
+  const Result<nccl::Communicator> communicator = nccl::connect(q.fabric, request.group, q.environment);
+  if (!communicator) return refuse(session, communicator.errors());
+  Result<ExplainReport> explained = explain(q.fabric, *communicator, request, q.nccl_algorithm);
+  if (!explained) return refuse(session, explained.errors());
+  ExplainReport report = std::move(explained).value();
+  add_interval(q, report);
+  report.said = warn(session, q.warnings);
+  return deliver(session, report, format, args.output);
+}
+
+Exit explain_ideal(const ExplainArgs& args, const CollectiveQuestion& q, const Patience& patience, Format format,
+                   const Session& session) {
   const auto fail = [&](const Diagnostics& why) {
     return q.is_over() ? patience.give_up(session, "nothing was worked out to its end",
                                           "nothing is known yet; expected a longer --time-limit, or fewer ranks")
                        : refuse(session, why);
   };
+  const CollectiveRequest request = q.request(0, q.sizes.front());
   const Result<std::vector<Choice>> choices = q.choices(request, q.policy);
   if (!choices) return fail(choices.errors());
   const Result<std::vector<Pattern>> patterns = patterns_of(q, choices->front());
   if (!patterns) return fail(patterns.errors());
   const Answers answers = answer(q, *patterns);
-  if (!answers.why_not.empty() && !q.estimate) return fail(answers.why_not);
+  if (!answers.why_not.empty() && !q.estimates()) return fail(answers.why_not);
 
   const GroupTimes& first = answers.groups.front();
   const auto curve = chunk_curve(q.fabric, request, choices->front().options);
@@ -192,6 +186,15 @@ Exit explain_collective(const ExplainArgs& args, const Session& session) {
   if (answers.timeline) report.sections.push_back(link_use(q.fabric, *answers.timeline));
   tell_why_not(q, answers.why_not, patience, session, is_page_read(args.output, format), report);
   return patience.exit(deliver(session, report, format, args.output));
+}
+
+Exit explain_collective(const ExplainArgs& args, const Session& session) {
+  CollectiveOpening opening(args.collective, args.limits, args.output, session);
+  if (opening.question) refuse_what_is_not_explained(*opening.question, opening.errors);
+  if (!opening.errors.empty()) return refuse(session, opening.errors);
+  const CollectiveQuestion& q = *opening.question;
+  if (q.library == Library::nccl) return explain_nccl(args, q, opening.format, session);
+  return explain_ideal(args, q, opening.patience, opening.format, session);
 }
 
 Exit explain_step(const ExplainArgs& args, const Session& session) {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
 #include <functional>
 #include <memory>
@@ -170,7 +171,7 @@ void add_unread(const Diagnostics& unread, ValidateReport& report) {
 
 /// What has no meaning beside --leave-one-out, which fits and predicts by itself.
 Diagnostics misfits_of_leave_one_out(const ValidateArgs& args, const std::vector<nccl::Setting>& settings,
-                                     std::optional<std::size_t> method) {
+                                     Method method) {
   Diagnostics out;
   const auto refuse = [&](bool given, const char* option) {
     if (given)
@@ -180,7 +181,7 @@ Diagnostics misfits_of_leave_one_out(const ValidateArgs& args, const std::vector
   refuse(!args.overlay.empty(), "--overlay");
   refuse(!settings.empty(), "--env");
   refuse(!args.files.tuner.empty(), "--tuner");
-  refuse(method == std::size_t{1}, "--method simulate");
+  refuse(method == Method::simulate, "--method simulate");
   return out;
 }
 
@@ -219,173 +220,218 @@ std::string reached_of(const ValidateReport& report) {
   return out;
 }
 
-Exit run_validate(const ValidateArgs& args, const Patience& patience, const Session& session) {
-  Diagnostics errors;
+/// What is validated of which tables, understood.
+struct TablesQuestion {
+  Format format;
+  Measured measured;
+  Library library;
+  std::vector<nccl::Setting> settings;
+  nccl::Files files;
+  Method method;
+  std::vector<Budget> budgets;
+  std::set<std::string> fitted;  ///< tables that the overlay was fitted to
+
+  bool is_nccl() const { return library == Library::nccl; }
+};
+
+/// Nothing, and why, if anything is wrong.
+std::optional<TablesQuestion> understand_tables(const ValidateArgs& args, const Session& session, Diagnostics& errors) {
   const Format format = parse_format(args.output, errors);
   Diagnostics wrong_tables;
   std::optional<Measured> measured = read_measured(args.measured, session, wrong_tables);
   const Library library = library_of(args, session, measured, errors);
   const bool is_nccl = library == Library::nccl;
-  const std::vector<nccl::Setting> settings = parse_env(args.env, library, errors);
+  std::vector<nccl::Setting> settings = parse_env(args.env, library, errors);
   if (is_nccl) append(errors, nccl::read_environment(settings).errors());
-  const nccl::Files files = read_nccl_files(args.files, library, session, errors);
-  const auto method = parse_word("--method", args.method, {"estimate", "simulate"}, errors);
-  if (is_nccl && method && *method == 1)
+  nccl::Files files = read_nccl_files(args.files, library, session, errors);
+  const auto word = parse_word("--method", args.method, {"estimate", "simulate"}, errors);
+  const Method method = word == std::size_t{1} ? Method::simulate : Method::estimate;
+  if (is_nccl && method == Method::simulate)
     errors.push_back(
         {command_line, "--method: what is validated of library nccl is its closed form", "expected --method estimate"});
   if (args.leave_one_out) append(errors, misfits_of_leave_one_out(args, settings, method));
-  const std::vector<Budget> budgets = parse_budgets(args.budgets, errors);
+  std::vector<Budget> budgets = parse_budgets(args.budgets, errors);
   append(errors, check_overwriting({args.files.tuner, args.overlay}, {args.output.file, args.plot}));
   if (const std::string suffix = lower_suffix(args.plot); !suffix.empty() && suffix != ".svg")
     errors.push_back({typed("--plot", args.plot), "the picture is SVG", "expected FILE.svg, or -"});
   append(errors, wrong_tables);
   std::set<std::string> fitted;
   if (measured && !args.overlay.empty()) fitted = apply_overlay(args, library, session, *measured, errors);
-  if (!errors.empty()) return refuse(session, errors);
+  if (!errors.empty()) return std::nullopt;
+  return TablesQuestion{.format = format,
+                        .measured = std::move(*measured),
+                        .library = library,
+                        .settings = std::move(settings),
+                        .files = std::move(files),
+                        .method = method,
+                        .budgets = std::move(budgets),
+                        .fitted = std::move(fitted)};
+}
 
-  const Prediction ideal = ideal_prediction(*method == 1, {Sharing::max_min, patience.watch()});
-  const Prediction predict = memoized(!is_nccl               ? ideal
-                                      : args.library.empty() ? by_machine(nccl_prediction(settings, files), ideal)
-                                                             : nccl_prediction(settings, files));
-  ValidateReport report = scored(args, *measured, library, predict, patience, session);
-  const std::string reached = reached_of(report);
-  if (is_nccl && !args.leave_one_out) find_faults(report, measured->tables, measured->machines);
-  report.unscored.insert(report.unscored.end(), measured->emptied.begin(), measured->emptied.end());
-  add_unread(measured->unread, report);
+Prediction prediction_of(const ValidateArgs& args, const TablesQuestion& q, const Patience& patience) {
+  const Prediction ideal = ideal_prediction(q.method, {Sharing::max_min, patience.watch()});
+  if (!q.is_nccl()) return memoized(ideal);
+  const Prediction nccl = nccl_prediction(q.settings, q.files);
+  return memoized(args.library.empty() ? by_machine(nccl, ideal) : nccl);
+}
+
+/// What is beside the scores: faults that were found, what is left out, and what is said of either.
+void add_beside_scores(const ValidateArgs& args, TablesQuestion& q, const Session& session, ValidateReport& report) {
+  Measured& measured = q.measured;
+  if (q.is_nccl() && !args.leave_one_out) find_faults(report, measured.tables, measured.machines);
+  report.unscored.insert(report.unscored.end(), measured.emptied.begin(), measured.emptied.end());
+  add_unread(measured.unread, report);
   report.part = args.measured.part;
-  if (is_nccl && args.library.empty() && !args.leave_one_out)
-    if (std::string text = textbook_text(*measured); !text.empty()) report.said.push_back(std::move(text));
-  if (is_nccl)
-    for (std::string& text : unfollowed(settings, *measured)) report.said.push_back(std::move(text));
+  if (q.is_nccl() && args.library.empty() && !args.leave_one_out)
+    if (std::string text = textbook_text(measured); !text.empty()) report.said.push_back(std::move(text));
+  if (q.is_nccl())
+    for (std::string& text : unfollowed(q.settings, measured)) report.said.push_back(std::move(text));
   say(session, report.said);
   // These were said as the files were read.
-  report.said.insert(report.said.end(), measured->said.begin(), measured->said.end());
-  report.library = is_nccl ? "nccl" : "ideal";
-  report.method = *method == 1 ? "simulate" : "estimate";
+  report.said.insert(report.said.end(), measured.said.begin(), measured.said.end());
+  report.library = q.is_nccl() ? "nccl" : "ideal";
+  report.method = q.method == Method::simulate ? "simulate" : "estimate";
+}
+
+/// What is not to be forgotten with an overlay's scores.
+void warn_of_overlay(const ValidateArgs& args, TablesQuestion& q, const Session& session, ValidateReport& report) {
+  Diagnostics warnings = fitted_on_these(args, q.fitted, report);
+  append(warnings, beyond_line_rate(args, q.measured));
+  for (std::string& text : warn(session, warnings)) report.said.push_back(std::move(text));
+}
+
+Exit run_of_tables(const ValidateArgs& args, const Patience& patience, const Session& session) {
+  Diagnostics errors;
+  std::optional<TablesQuestion> question = understand_tables(args, session, errors);
+  if (!question) return refuse(session, errors);
+  TablesQuestion& q = *question;
+  ValidateReport report = scored(args, q.measured, q.library, prediction_of(args, q, patience), patience, session);
+  const std::string reached = reached_of(report);
+  add_beside_scores(args, q, session, report);
   const bool is_part = report.is_partial();
   if (report.tables.empty() && is_part)
     return patience.give_up(session, "no table was scored", "nothing is known yet; expected a longer --time-limit");
   if (report.tables.empty()) return refuse(session, nothing_scored(report));
   if (const Diagnostics unused = unused_overlay(args, report); !unused.empty()) return refuse(session, unused);
-  Diagnostics of_overlay = fitted_on_these(args, fitted, report);
-  append(of_overlay, beyond_line_rate(args, *measured));
-  for (std::string& text : warn(session, of_overlay)) report.said.push_back(std::move(text));
-  report.budgets = outcomes(report, budgets);
-  report.every_table = format == Format::markdown;
-  const bool page_is_read = is_page_read(args.output, format);
+  warn_of_overlay(args, q, session, report);
+  report.budgets = outcomes(report, q.budgets);
+  report.every_table = q.format == Format::markdown;
+  const bool page_is_read = is_page_read(args.output, q.format);
   if (is_part) report.warnings.push_back(patience.tell_partial(session, reached, page_is_read));
   std::vector<OutputFile> pictures;
   if (!args.plot.empty()) pictures.push_back({args.plot, plot(report)});
-  const Exit written = deliver(session, report, format, args.output, std::move(pictures));
+  const Exit written = deliver(session, report, q.format, args.output, std::move(pictures));
   return exit_of(written == Exit::ok ? verdict(session, report.budgets, page_is_read) : written, is_part,
-                 !budgets.empty(), patience, session);
+                 !q.budgets.empty(), patience, session);
 }
 
-/// Options that were given beside one they say nothing to.
-Diagnostics no_effect_beside(const char* other, std::initializer_list<std::pair<const char*, bool>> options) {
+/// What measurements are of.
+enum class DataSet { tables, training, kernels, inference };
+constexpr std::array<std::pair<DataSet, const char*>, 3> named_data_sets{
+    {{DataSet::training, "--training"}, {DataSet::kernels, "--kernels"}, {DataSet::inference, "--inference"}}};
+
+/// Which of them is validated; tables where none is named.
+struct Chosen {
+  DataSet set = DataSet::tables;
+  const char* option = "";
+  std::vector<const char*> others;  ///< options of those that were named as well
+};
+
+Chosen chosen_of(const CLI::App& app) {
+  Chosen out;
+  for (const auto& [set, option] : named_data_sets) {
+    if (app.count(option) == 0) continue;
+    if (out.set != DataSet::tables) out.others.push_back(out.option);
+    out.set = set;
+    out.option = option;
+  }
+  return out;
+}
+
+/// What was given and says nothing to the chosen data set: what is of tables of collectives only, other data sets, and
+/// what its model does not have.
+Diagnostics misfits_of(const Chosen& chosen, const ValidateArgs& args) {
   Diagnostics out;
-  for (const auto& [option, given] : options)
+  const auto no_effect = [&](const char* option, bool given) {
     if (given)
-      out.push_back({command_line, fmt::format("{} has no effect with {}", option, other), "remove one of the two"});
+      out.push_back(
+          {command_line, fmt::format("{} has no effect with {}", option, chosen.option), "remove one of the two"});
+  };
+  no_effect("--measured", !args.measured.measured.empty());
+  no_effect("--collective", !args.measured.collective.empty());
+  no_effect("--part", !args.measured.part.empty());
+  no_effect("--statistic", args.measured.statistic != "mean");
+  no_effect("--nodes", !args.measured.machine.nodes.empty());
+  no_effect("--ranks", !args.measured.machine.ranks.empty());
+  no_effect("--overlay", !args.overlay.empty());
+  no_effect("--tuner", !args.files.tuner.empty());
+  no_effect("--leave-one-out", args.leave_one_out);
+  no_effect("--plot", !args.plot.empty());
+  for (const char* other : chosen.others) no_effect(other, true);
+  const bool has_collectives = chosen.set != DataSet::kernels;
+  const bool is_simulated = chosen.set == DataSet::training;
+  no_effect("--library", !has_collectives && !args.library.empty());
+  no_effect("--env", !has_collectives && !args.env.empty());
+  no_effect("--method", !is_simulated && args.method != "estimate");
   return out;
 }
 
-/// What is of tables of collectives only.
-Diagnostics misfits_beside(const char* other, const ValidateArgs& args) {
-  return no_effect_beside(other, {{"--measured", !args.measured.measured.empty()},
-                                  {"--collective", !args.measured.collective.empty()},
-                                  {"--part", !args.measured.part.empty()},
-                                  {"--statistic", args.measured.statistic != "mean"},
-                                  {"--nodes", !args.measured.machine.nodes.empty()},
-                                  {"--ranks", !args.measured.machine.ranks.empty()},
-                                  {"--overlay", !args.overlay.empty()},
-                                  {"--tuner", !args.files.tuner.empty()},
-                                  {"--leave-one-out", args.leave_one_out},
-                                  {"--plot", !args.plot.empty()}});
+/// Without the empty one of an option without a value.
+std::vector<std::string> paths_of(std::vector<std::string> given) {
+  std::erase(given, std::string());
+  return given;
 }
 
-/// Products have no collectives, either.
-Diagnostics misfits_of_kernels(const ValidateArgs& args, bool training) {
-  Diagnostics out = misfits_beside("--kernels", args);
-  append(out, no_effect_beside("--kernels", {{"--training", training},
-                                             {"--library", !args.library.empty()},
-                                             {"--env", !args.env.empty()},
-                                             {"--method", args.method != "estimate"}}));
-  return out;
+Exit run_chosen(const ValidateArgs& args, const Chosen& chosen, const Session& session) {
+  Diagnostics errors;
+  const Patience patience(args.limits, errors);
+  if (!errors.empty()) return refuse(session, errors);
+  if (chosen.set == DataSet::tables) return run_of_tables(args, patience, session);
+  if (const Diagnostics wrong = misfits_of(chosen, args); !wrong.empty()) return refuse(session, wrong);
+  const MachineOptions& machine = args.measured.machine;
+  if (chosen.set == DataSet::training)
+    return run_validate_training(
+        {paths_of(args.training), args.library, args.method, args.env, args.budgets, machine, args.output}, patience,
+        session);
+  if (chosen.set == DataSet::kernels)
+    return run_validate_kernels({paths_of(args.kernels), args.budgets, machine, args.output}, session);
+  return run_validate_inference({paths_of(args.inference), args.library, args.env, args.budgets, machine, args.output},
+                                patience, session);
 }
 
-Exit run_of_kernels(const ValidateArgs& args, bool training, const Session& session) {
-  if (const Diagnostics wrong = misfits_of_kernels(args, training); !wrong.empty()) return refuse(session, wrong);
-  std::vector<std::string> paths = args.kernels;
-  std::erase(paths, std::string());
-  return run_validate_kernels({std::move(paths), args.budgets, args.measured.machine, args.output}, session);
+void add_data_options(CLI::App& app, ValidateArgs& args) {
+  add_measured_options(app, args.measured);
+  const auto option = [&](const char* name, std::vector<std::string>& value, const char* text) {
+    app.add_option(name, value, text)->type_name("DIR|FILE...")->expected(0, -1)->group("Measured");
+  };
+  option("--training", args.training,
+         "training steps instead of tables: CSV files, folders of them (default: the shipped ones)");
+  option("--kernels", args.kernels,
+         "matrix products instead of tables: CSV files, folders of them (default: the shipped kernel tables)");
+  option("--inference", args.inference,
+         "servers of language models instead of tables: CSV files, folders of them (default: the shipped one)");
 }
 
-/// The closed form is a server's only one.
-Diagnostics misfits_of_inference(const ValidateArgs& args, bool training, bool kernels) {
-  Diagnostics out = misfits_beside("--inference", args);
-  append(out,
-         no_effect_beside("--inference",
-                          {{"--training", training}, {"--kernels", kernels}, {"--method", args.method != "estimate"}}));
-  return out;
-}
-
-Exit run_of_inference(const ValidateArgs& args, bool training, bool kernels, const Patience& patience,
-                      const Session& session) {
-  if (const Diagnostics wrong = misfits_of_inference(args, training, kernels); !wrong.empty())
-    return refuse(session, wrong);
-  std::vector<std::string> paths = args.inference;
-  std::erase(paths, std::string());
-  return run_validate_inference(
-      {std::move(paths), args.library, args.env, args.budgets, args.measured.machine, args.output}, patience, session);
-}
-
-Exit run_of_training(const ValidateArgs& args, const Patience& patience, const Session& session) {
-  if (const Diagnostics wrong = misfits_beside("--training", args); !wrong.empty()) return refuse(session, wrong);
-  std::vector<std::string> paths = args.training;
-  std::erase(paths, std::string());
-  return run_validate_training(
-      {std::move(paths), args.library, args.method, args.env, args.budgets, args.measured.machine, args.output},
-      patience, session);
-}
-
-}  // namespace
-
-Command add_validate(CLI::App& parent) {
-  const auto args = std::make_shared<ValidateArgs>();
-  CLI::App& app = *parent.add_subcommand("validate", "predictions against measured tables, per table and size band");
-  add_measured_options(app, args->measured);
-  app.add_option("--training", args->training,
-                 "training steps instead of tables: CSV files, folders of them (default: the shipped ones)")
-      ->type_name("DIR|FILE...")
-      ->expected(0, -1)
-      ->group("Measured");
-  app.add_option("--kernels", args->kernels,
-                 "matrix products instead of tables: CSV files, folders of them (default: the shipped kernel tables)")
-      ->type_name("DIR|FILE...")
-      ->expected(0, -1)
-      ->group("Measured");
-  app.add_option("--inference", args->inference,
-                 "servers of language models instead of tables: CSV files, folders of them (default: the shipped one)")
-      ->type_name("DIR|FILE...")
-      ->expected(0, -1)
-      ->group("Measured");
+void add_model_options(CLI::App& app, ValidateArgs& args) {
   const auto option = [&](const char* name, std::string& value, const char* type, const char* text) {
     app.add_option(name, value, text)->type_name(type)->group("Model");
   };
-  option("--library", args->library, "WORD",
+  option("--library", args.library, "WORD",
          "nccl: as NCCL runs it, with each table's variables (default for tables of NVIDIA GPUs); ideal: the textbook "
          "on the fabric (default for others, and with --method simulate)");
-  add_env_option(app, args->env);
-  add_tuner_option(app, args->files.tuner);
-  option("--method", args->method, "WORD", "estimate: the closed form (default); simulate: minutes on large machines");
-  option("--overlay", args->overlay, "FILE",
+  add_env_option(app, args.env);
+  add_tuner_option(app, args.files.tuner);
+  option("--method", args.method, "WORD", "estimate: the closed form (default); simulate: minutes on large machines");
+  option("--overlay", args.overlay, "FILE",
          "a calibration, as 'collcast calibrate' writes it, or a shipped one's name");
-  app.add_flag("--leave-one-out", args->leave_one_out,
+  app.add_flag("--leave-one-out", args.leave_one_out,
                "each table by a calibration that is fitted to the other tables of its system; of more than 40 several "
                "are left out at once")
       ->group("Model");
-  app.add_option("--budget,--max-median-ape", args->budgets,
+}
+
+void add_gate_options(CLI::App& app, ValidateArgs& args) {
+  app.add_option("--budget,--max-median-ape", args.budgets,
                  "exit 1 if the median error of tables not marked unhealthy is above: large=8%, all_reduce.small=30%; "
                  "of training "
                  "steps by tier: A=10%, dgxc.A=20%, calibrated.A=5%, memory.all=3%; of products by precision: bf16=5%, "
@@ -393,48 +439,50 @@ Command add_validate(CLI::App& parent) {
       ->type_name("BAND=PERCENT")
       ->allow_extra_args(false)
       ->group("Gate");
+}
+
+constexpr const char* validate_footer =
+    "Bands: small is below 64 KiB, medium up to 4 MiB, large above. An error is |predicted - measured| / measured:\n"
+    "of a table's band the median, in brackets the mean, and of how many rows; ratio is the median of predicted / "
+    "measured,\n"
+    "below 1 too fast.\n"
+    "Column 'by': system, the machine's file lists the table's system or is named so; gpu, the likest machine that "
+    "is\n"
+    "described; derived, that one with the sidecar's GPUs, NVLinks and NICs put in; option, --topology.\n"
+    "All shipped tables take seconds; with --method simulate, or --leave-one-out of library ideal, minutes.\n"
+    "Ctrl-C and --time-limit print the tables or rows that were scored by then, marked partial.\n"
+    "Better forecasts of a machine of your own: 'collcast calibrate' fits one to its tables.\n"
+    "Examples:\n"
+    "  collcast validate\n"
+    "  collcast validate --library ideal\n"
+    "  collcast validate --leave-one-out\n"
+    "  collcast validate --plot measured-predicted.svg\n"
+    "  collcast validate --measured my.log --topology dgx-h100\n"
+    "  ./all_reduce_perf -b 8 -e 8G -f 2 -g 8 | collcast validate --measured - --topology dgx-h100\n"
+    "  collcast validate --measured tables/ --budget 'large=8%,medium=25%' --format json --output errors.json\n"
+    "  collcast validate --measured my.log --topology dgx-h100 --overlay mine.yaml\n"
+    "  collcast validate --training --budget A=5% --format csv --output steps.csv\n"
+    "  collcast validate --kernels --budget all=4%\n"
+    "  collcast validate --inference --budget tpot.all=40%";
+
+}  // namespace
+
+Command add_validate(CLI::App& parent) {
+  const auto args = std::make_shared<ValidateArgs>();
+  CLI::App& app = *parent.add_subcommand("validate", "predictions against measured tables, per table and size band");
+  add_data_options(app, *args);
+  add_model_options(app, *args);
+  add_gate_options(app, *args);
   add_limit_options(app, args->limits);
   add_output_options(app, args->output);
   app.add_option("--plot", args->plot, "measured against predicted, a mark per row of the tables, as an SVG picture")
       ->type_name("FILE")
       ->group("Output");
-  app.footer(
-      "Bands: small is below 64 KiB, medium up to 4 MiB, large above. An error is |predicted - measured| / measured:\n"
-      "of a table's band the median, in brackets the mean, and of how many rows; ratio is the median of predicted / "
-      "measured,\n"
-      "below 1 too fast.\n"
-      "Column 'by': system, the machine's file lists the table's system or is named so; gpu, the likest machine that "
-      "is\n"
-      "described; derived, that one with the sidecar's GPUs, NVLinks and NICs put in; option, --topology.\n"
-      "All shipped tables take seconds; with --method simulate, or --leave-one-out of library ideal, minutes.\n"
-      "Ctrl-C and --time-limit print the tables or rows that were scored by then, marked partial.\n"
-      "Better forecasts of a machine of your own: 'collcast calibrate' fits one to its tables.\n"
-      "Examples:\n"
-      "  collcast validate\n"
-      "  collcast validate --library ideal\n"
-      "  collcast validate --leave-one-out\n"
-      "  collcast validate --plot measured-predicted.svg\n"
-      "  collcast validate --measured my.log --topology dgx-h100\n"
-      "  ./all_reduce_perf -b 8 -e 8G -f 2 -g 8 | collcast validate --measured - --topology dgx-h100\n"
-      "  collcast validate --measured tables/ --budget 'large=8%,medium=25%' --format json --output errors.json\n"
-      "  collcast validate --measured my.log --topology dgx-h100 --overlay mine.yaml\n"
-      "  collcast validate --training --budget A=5% --format csv --output steps.csv\n"
-      "  collcast validate --kernels --budget all=4%\n"
-      "  collcast validate --inference --budget tpot.all=40%");
-  const CLI::Option* training = app.get_option("--training");
-  const CLI::Option* kernels = app.get_option("--kernels");
-  const CLI::Option* inference = app.get_option("--inference");
-  return [args, training, kernels, inference](const Session& session) {
+  app.footer(validate_footer);
+  return [args, &app](const Session& session) {
     args->measured.machine.overlay = args->overlay;
     args->measured.machine.outputs = {args->output.file, args->plot};
-    Diagnostics errors;
-    const Patience patience(args->limits, errors);
-    if (!errors.empty()) return refuse(session, errors);
-    if (inference->count() > 0)
-      return run_of_inference(*args, training->count() > 0, kernels->count() > 0, patience, session);
-    if (kernels->count() > 0) return run_of_kernels(*args, training->count() > 0, session);
-    if (training->count() > 0) return run_of_training(*args, patience, session);
-    return run_validate(*args, patience, session);
+    return run_chosen(*args, chosen_of(app), session);
   };
 }
 

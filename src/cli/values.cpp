@@ -54,7 +54,7 @@ const char* const sweep_hint =
 
 bool append_sweep(std::string_view text, const std::vector<std::string_view>& parts, std::vector<Bytes>& sizes,
                   Diagnostics& errors) {
-  const auto from = parse_bytes(parts[0], true), to = parse_bytes(parts[1], true);
+  const auto from = parse_bytes_or_number(parts[0]), to = parse_bytes_or_number(parts[1]);
   const std::string_view step = parts[2];
   if (!from.ok || !to.ok || step.size() < 2 || (step[0] != 'x' && step[0] != '+')) {
     const std::string first = as_of_nccl_tests(parts[0]);
@@ -66,7 +66,7 @@ bool append_sweep(std::string_view text, const std::vector<std::string_view>& pa
   // One of the two stays neutral: the next size is size * factor + plus.
   std::int64_t factor = 1, plus = 0;
   if (step[0] == 'x') factor = whole_number(step.substr(1)).value_or(0);
-  if (step[0] == '+') plus = parse_bytes(step.substr(1), true).value.value();
+  if (step[0] == '+') plus = parse_bytes_or_number(step.substr(1)).value.value();
   const bool grows = plus > 0 || (factor > 1 && from.value.value() > 0);
   if (!grows)
     return fail(errors, fmt::format("--size: the sweep '{}' never gets on", text),
@@ -113,7 +113,7 @@ std::vector<Bytes> parse_sizes(std::string_view text, Diagnostics& errors) {
       if (!append_sweep(item, parts, sizes, errors)) return {};
       continue;
     }
-    const auto size = parse_bytes(item, true);
+    const auto size = parse_bytes_or_number(item);
     if (!size.ok || parts.size() != 1) {
       // After the ';' of what is expected: what is wrong with this one.
       const std::size_t why = size.expected.find(';');

@@ -14,9 +14,9 @@ TEST_CASE("decimal and binary sizes differ") {
   CHECK(parse_bytes("1GiB").value == Bytes(std::int64_t{1} << 30));
   // Beyond 2^53, which doubles do not tell apart.
   CHECK(parse_bytes("9007199254740993B").value == Bytes((std::int64_t{1} << 53) + 1));
-  CHECK(parse_bytes("4611686018427387903", true).value == Bytes((std::int64_t{1} << 62) - 1));
-  CHECK(parse_bytes("4611686018427387904", true).value == Bytes(std::int64_t{1} << 62));
-  CHECK_FALSE(parse_bytes("4611686018427387905", true).ok);
+  CHECK(parse_bytes_or_number("4611686018427387903").value == Bytes((std::int64_t{1} << 62) - 1));
+  CHECK(parse_bytes_or_number("4611686018427387904").value == Bytes(std::int64_t{1} << 62));
+  CHECK_FALSE(parse_bytes_or_number("4611686018427387905").ok);
   CHECK_FALSE(parse_bytes("4503599627370497KiB").ok);  // 2^52 + 1 of them
   CHECK(parse_bytes("256 KiB").value == Bytes(256 * 1024));
   CHECK(parse_bytes("1.5KiB").value == Bytes(1536));
@@ -24,7 +24,12 @@ TEST_CASE("decimal and binary sizes differ") {
 
 TEST_CASE("a bare number is bytes only where allowed") {
   CHECK_FALSE(parse_bytes("8").ok);
-  CHECK(parse_bytes("8", true).value == Bytes(8));
+  CHECK(parse_bytes_or_number("8").value == Bytes(8));
+  CHECK(parse_bytes_or_number("8 ").value == Bytes(8));
+  CHECK(parse_bytes_or_number("1e3").value == Bytes(1000));
+  CHECK(parse_bytes_or_number("2KiB").value == Bytes(2048));
+  CHECK(parse_bytes_or_number("1kb").expected == parse_bytes("1kb").expected);
+  for (const char* text : {"", "-1", "1.5", "1e30", "x"}) CHECK_FALSE(parse_bytes_or_number(text).ok);
 }
 
 TEST_CASE("sizes that make no sense are refused") {

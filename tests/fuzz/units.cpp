@@ -11,8 +11,7 @@
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace collcast;
   const std::string_view text(reinterpret_cast<const char*>(data), size);
-  for (const bool bare : {false, true}) {
-    const auto bytes = parse_bytes(text, bare);
+  for (const auto& bytes : {parse_bytes(text), parse_bytes_or_number(text)}) {
     if (bytes.ok) {
       check(bytes.value >= Bytes(0), "a size is not negative");
       (void)format_bytes(bytes.value);

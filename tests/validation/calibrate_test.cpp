@@ -33,7 +33,7 @@ MeasuredTable made_up(const TopologySpec& spec, const Calibration& truth, const 
   const auto place = machines.place(out);
   REQUIRE(place.ok());
   for (MeasuredPoint& point : out.points)
-    point.time = ideal_prediction(false)(*place, place->request(point.size)).value().time;
+    point.time = ideal_prediction(Method::estimate)(*place, place->request(point.size)).value().time;
   return out;
 }
 

@@ -7,6 +7,8 @@
 #include <filesystem>
 #include <fstream>
 #include <sstream>
+#include <string>
+#include <vector>
 
 #include "../cli/process.hpp"
 #include "../support/sample.hpp"
@@ -494,6 +496,29 @@ TEST_CASE("what is fitted to servers is fitted to other rows than those that it 
   CHECK(all.calibrated_tpot.n == 4);
   CHECK(all.calibrated_ttft.mean_ape == Approx((0.02 / 0.13 + 0.03 / 0.12 + 0.03 / 0.15 + 0.1 / 0.2) / 4));
   CHECK(all.calibrated_tpot.mean_ape == Approx((0.5 + 2.0 / 3 + 1 + 0.8) / 4));
+}
+
+TEST_CASE("of several data sets the others have no effect, nor has what the chosen one's model lacks, in one order") {
+  const Folder folder;
+  const auto told = [&](const std::string& options) {
+    const Outcome outcome = run_shell(with_data + "collcast validate " + options, folder.path());
+    CHECK(outcome.exit == 2);
+    std::istringstream lines(outcome.err);
+    std::vector<std::string> out;
+    for (std::string line; std::getline(lines, line);)
+      if (const std::size_t at = line.find("error: --"); at != std::string::npos) out.push_back(line.substr(at + 7));
+    return out;
+  };
+  CHECK(told("--kernels --training --part 1/2 --library nccl --env NCCL_PROTO=LL --method simulate") ==
+        std::vector<std::string>{"--part has no effect with --kernels", "--training has no effect with --kernels",
+                                 "--library has no effect with --kernels", "--env has no effect with --kernels",
+                                 "--method has no effect with --kernels"});
+  CHECK(told("--inference --kernels --training --library nccl --method simulate") ==
+        std::vector<std::string>{"--training has no effect with --inference",
+                                 "--kernels has no effect with --inference",
+                                 "--method has no effect with --inference"});
+  CHECK(told("--training --statistic min --library nccl --method simulate") ==
+        std::vector<std::string>{"--statistic has no effect with --training"});
 }
 
 TEST_CASE("a scale is of one backend, system and precision, and nothing is added to forecasts that are too long") {

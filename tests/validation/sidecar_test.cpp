@@ -91,7 +91,7 @@ TEST_CASE("what keeps a table with a sidecar from being scored is at the sidecar
   // A report hands it on.
   const auto sidecar = parse_measured_facts("id: a\ncollective: broadcast\nnodes: 1\nnranks: 8\n", "t.yaml");
   auto read = csv_of("collective,size_bytes,time_us,inplace\nall_reduce,8,10.5,0\n", *sidecar).value();
-  const auto report = validate(read.tables, all, ideal_prediction(false), Statistic::mean);
+  const auto report = validate(read.tables, all, ideal_prediction(Method::estimate), Statistic::mean);
   REQUIRE(report.unscored.size() == 1);
   CHECK(to_text(report.unscored[0].where) == "t.yaml:2:13");
 }

@@ -172,8 +172,8 @@ TEST_CASE("the ideal prediction is the textbook's: a ring all-reduce of N bytes 
   const MeasuredTable one = table("a", "all_reduce", Health::yes, {{1 << 30, 1}});
   const auto place = machines.place(one);
   REQUIRE(place.ok());
-  for (const bool simulate : {false, true}) {
-    const auto predicted = memoized(ideal_prediction(simulate))(*place, place->request(Bytes(1 << 30)));
+  for (const Method method : {Method::estimate, Method::simulate, Method::both}) {
+    const auto predicted = memoized(ideal_prediction(method))(*place, place->request(Bytes(1 << 30)));
     REQUIRE(predicted.ok());
     CHECK(predicted->time.count() == Approx(2.0 * 3 / 4 * (1 << 30) / 10e9).epsilon(1e-6));
   }
@@ -189,7 +189,7 @@ TEST_CASE("large groups are priced at a few sizes and are right at all of them")
   for (int i = 3; i < 32; ++i) large.points.push_back({Bytes(std::int64_t{1} << i), Seconds(1), false, std::nullopt});
   const auto place = machines.place(large);
   REQUIRE(place.ok());
-  const Prediction predict = ideal_prediction(false);
+  const Prediction predict = ideal_prediction(Method::estimate);
   for (const MeasuredPoint& point : large.points) {
     const auto predicted = predict(*place, place->request(point.size));
     const auto exact = fastest(*place->fabric, place->request(point.size), {});
@@ -279,7 +279,7 @@ TEST_CASE("tables come in their own order with their own rows, whatever the numb
   const auto text = [&](std::size_t threads) {
     const tbb::global_control limit(tbb::global_control::max_allowed_parallelism, threads);
     Machines machines = star();
-    const auto report = validate(tables, machines, memoized(ideal_prediction(false)), Statistic::mean);
+    const auto report = validate(tables, machines, memoized(ideal_prediction(Method::estimate)), Statistic::mean);
     std::string out;
     for (const ScoredTable& t : report.tables) {
       out += t.id;

@@ -116,7 +116,7 @@ std::string why_unused(const MeasuredFacts& facts, Library library) {
 }
 
 Prediction prediction_of(Library library) {
-  return library == Library::nccl ? nccl_prediction() : ideal_prediction(false);
+  return library == Library::nccl ? nccl_prediction() : ideal_prediction(Method::estimate);
 }
 
 /// One machine's calibration by some of its tables; if it is for one table, those of another network count less.

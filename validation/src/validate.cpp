@@ -47,10 +47,10 @@ std::string statistic_remark(const MeasuredTable& table, Statistic statistic) {
                      to_string(statistic));
 }
 
-Prediction ideal_prediction(bool simulate, const EngineOptions& engine) {
-  return [simulate, engine, large = std::make_shared<LargeGroups>()](
+Prediction ideal_prediction(Method method, const EngineOptions& engine) {
+  return [by_formula = method == Method::estimate, engine, large = std::make_shared<LargeGroups>()](
              const PlacedTable& place, const CollectiveRequest& request) -> Result<Predicted> {
-    if (!simulate && LargeGroups::covers(place)) {
+    if (by_formula && LargeGroups::covers(place)) {
       Result<Predicted> known = large->fastest(place, request.size);
       if (!known) return known.errors();
       return Predicted{known->time + place.base_latency, known->algorithm};
@@ -58,7 +58,7 @@ Prediction ideal_prediction(bool simulate, const EngineOptions& engine) {
     const Result<Choice> choice = fastest(*place.fabric, request, {place.algorithm});
     if (!choice) return choice.errors();
     const std::string algorithm = choice->options.algorithm;
-    if (!simulate) return Predicted{choice->estimate.total + place.base_latency, algorithm};
+    if (by_formula) return Predicted{choice->estimate.total + place.base_latency, algorithm};
     // What was chosen, and no other, is simulated.
     const CollectivePolicy same{algorithm, choice->options.chunks, choice->options.channels};
     const Result<Seconds> time = by_simulation(*place.fabric, same, engine)(request);

@@ -1,7 +1,7 @@
 // Quantities as people write them, and back: 256KiB, 300GB/s, 400Gb/s, 1.5us, 989.4TFLOP/s.
 //
 // GB = 10^9, GiB = 2^30, Gb = bits. A number without unit is an error, except for a size in bytes where
-// `bare_is_bytes` allows it (command-line sizes, `--size 8`).
+// parse_bytes_or_number() takes it (command-line sizes, `--size 8`).
 #pragma once
 
 #include <string>
@@ -20,7 +20,9 @@ struct Parsed {
 };
 
 /// [0, 2^62] bytes: B kB MB GB TB KiB MiB GiB TiB, whole after scaling.
-Parsed<Bytes> parse_bytes(std::string_view text, bool bare_is_bytes = false);
+Parsed<Bytes> parse_bytes(std::string_view text);
+/// The same, or a number without a unit, which is one of bytes.
+Parsed<Bytes> parse_bytes_or_number(std::string_view text);
 /// > 0: B/s kB/s MB/s GB/s TB/s, KiB/s ..., b/s kb/s Mb/s Gb/s Tb/s (also kbit/s ...).
 Parsed<Bandwidth> parse_bandwidth(std::string_view text);
 /// >= 0: s ms us ns ps.
