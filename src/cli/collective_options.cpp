@@ -5,12 +5,12 @@
 
 #include <algorithm>
 #include <memory>
-#include <set>
 
 #include "cli/output.hpp"
 #include "cli/values.hpp"
 #include "collcast/base/text.hpp"
 #include "collcast/base/units.hpp"
+#include "collcast/evaluate/nodes.hpp"
 #include "collcast/evaluate/passed_over.hpp"
 #include "collcast/exchange/msccl_file.hpp"
 #include "collcast/exchange/nccl_files.hpp"
@@ -196,12 +196,6 @@ std::optional<Method> parse_method(const std::string& text, Diagnostics& errors)
   return methods[*index];
 }
 
-int nodes_of(const Fabric& fabric, const Group& group) {
-  std::set<NodeId> nodes;
-  for (int i = 0; i < group.size(); ++i) nodes.insert(fabric.node_of(group[i]));
-  return static_cast<int>(nodes.size());
-}
-
 namespace {
 
 /// Options that only textbook algorithms have.
@@ -346,7 +340,7 @@ std::vector<MachineFault> put_in_faults(const CollectiveArgs& args, std::optiona
 /// That one of the groups is on.
 int most_nodes(const Fabric& fabric, const std::vector<Group>& groups) {
   int most = 0;
-  for (const Group& group : groups) most = std::max(most, nodes_of(fabric, group));
+  for (const Group& group : groups) most = std::max(most, node_count(fabric, group));
   return most;
 }
 
