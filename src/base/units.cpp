@@ -9,6 +9,8 @@
 #include <optional>
 #include <span>
 
+#include "collcast/base/words.hpp"
+
 namespace collcast {
 
 namespace {
@@ -95,14 +97,11 @@ std::optional<std::int64_t> whole_bytes(std::string_view text) {
 std::string unit_in_other_case(std::string_view text, std::span<const Unit> units) {
   const auto number = split_number(text);
   if (!number || number->unit.empty()) return "";
-  const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; };
   std::string found;
   double last = 0;
   for (const Unit& unit : units) {
     if (unit.name == number->unit) return "";
-    if (unit.scale == last || !std::equal(unit.name.begin(), unit.name.end(), number->unit.begin(), number->unit.end(),
-                                          [&](char a, char b) { return lower(a) == lower(b); }))
-      continue;
+    if (unit.scale == last || lower(unit.name) != lower(number->unit)) continue;
     found += fmt::format("{}'{}'", found.empty() ? "" : " or ", unit.name);
     last = unit.scale;
   }

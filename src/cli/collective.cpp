@@ -16,6 +16,7 @@
 #include "collcast/base/units.hpp"
 #include "collcast/engine/folded.hpp"
 #include "collcast/engine/footprint.hpp"
+#include "collcast/evaluate/nodes.hpp"
 #include "collcast/report/documents.hpp"
 
 namespace collcast::cli {
@@ -229,7 +230,7 @@ Diagnostics price(const CollectiveQuestion& q, const Case& c, bool simulated, Co
     CollectiveRow row;
     row.algorithm = choice.options.algorithm;
     row.group = static_cast<int>(g);
-    row.nodes = nodes_of(q.fabric, q.groups[g]);
+    row.nodes = node_count(q.fabric, q.groups[g]);
     row.size = c.size;
     row.chunks = choice.pattern.chunks;
     row.channels = choice.options.channels;

@@ -9,6 +9,7 @@
 #include "cli/patience.hpp"
 #include "cli/progress.hpp"
 #include "collcast/base/units.hpp"
+#include "collcast/evaluate/nodes.hpp"
 #include "collcast/evaluate/spelled.hpp"
 
 namespace collcast::cli {
@@ -49,7 +50,7 @@ struct Pricing {
     CollectiveRow out;
     out.algorithm = "msccl:" + q.brought->name;
     out.group = static_cast<int>(group);
-    out.nodes = nodes_of(q.fabric, q.groups[group]);
+    out.nodes = node_count(q.fabric, q.groups[group]);
     out.size = size;
     out.channels = q.brought->channels;
     out.approximate = out.bound = true;

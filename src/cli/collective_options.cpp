@@ -10,6 +10,7 @@
 #include "cli/values.hpp"
 #include "collcast/base/text.hpp"
 #include "collcast/base/units.hpp"
+#include "collcast/evaluate/nodes.hpp"
 #include "collcast/exchange/msccl_file.hpp"
 #include "collcast/exchange/nccl_files.hpp"
 #include "collcast/nccl/tuning.hpp"
@@ -337,7 +338,7 @@ std::vector<MachineFault> put_in_faults(const CollectiveArgs& args, std::optiona
 /// That one of the groups is on.
 int most_nodes(const Fabric& fabric, const std::vector<Group>& groups) {
   int most = 0;
-  for (const Group& group : groups) most = std::max(most, nodes_of(fabric, group));
+  for (const Group& group : groups) most = std::max(most, node_count(fabric, group));
   return most;
 }
 

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <set>
 
 #include "cli/values.hpp"
 #include "collcast/base/units.hpp"
@@ -11,12 +10,6 @@
 #include "collcast/report/validate_document.hpp"
 
 namespace collcast::cli {
-
-int nodes_of(const Fabric& fabric, const Group& group) {
-  std::set<NodeId> nodes;
-  for (int i = 0; i < group.size(); ++i) nodes.insert(fabric.node_of(group[i]));
-  return static_cast<int>(nodes.size());
-}
 
 std::optional<TimeRange> interval_of(const CollectiveQuestion& q, const CollectiveRow& row) {
   return interval_of(q, row.size, row.time());

@@ -74,7 +74,4 @@ void add_calibration_notes(const CollectiveQuestion&, CollectiveReport&);
 /// In which way what is asked is beyond what the calibration has seen; empty: in none, or there is no calibration.
 std::string beyond_calibration(const CollectiveQuestion&);
 
-/// Number of nodes that a group is on.
-int nodes_of(const Fabric&, const Group&);
-
 }  // namespace collcast::cli

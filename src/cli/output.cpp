@@ -19,6 +19,7 @@
 
 #include "cli/unfinished.hpp"
 #include "cli/values.hpp"
+#include "collcast/base/words.hpp"
 #include "collcast/engine/footprint.hpp"
 
 namespace collcast::cli {
@@ -198,12 +199,7 @@ std::optional<Format> format_by_suffix(const fs::path& file) {
 
 }  // namespace
 
-std::string lower_suffix(const std::string& file) {
-  std::string suffix = fs::path(file).extension().string();
-  std::transform(suffix.begin(), suffix.end(), suffix.begin(),
-                 [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
-  return suffix;
-}
+std::string lower_suffix(const std::string& file) { return lower(fs::path(file).extension().string()); }
 
 void add_output_options(CLI::App& app, OutputOptions& options) {
   app.add_option("--format", options.format, "table, json, csv or markdown (default: by FILE's suffix, else table)")

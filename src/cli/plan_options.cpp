@@ -13,6 +13,7 @@
 #include "cli/values.hpp"
 #include "collcast/base/text.hpp"
 #include "collcast/base/units.hpp"
+#include "collcast/base/words.hpp"
 #include "collcast/workload/limits.hpp"
 
 namespace collcast::cli {
@@ -24,15 +25,9 @@ const std::vector<std::string> truths{"true", "false"};
 const std::vector<std::string> recomputes{"none", "selective", "full"};
 
 /// At commas, without the blanks around them.
-std::vector<std::string> split(const std::string& text) {
-  std::vector<std::string> out(1);
-  for (const char c : text) {
-    if (c == ',')
-      out.emplace_back();
-    else if (c != ' ' || !out.back().empty())
-      out.back() += c;
-  }
-  for (std::string& item : out) item.erase(item.find_last_not_of(' ') + 1);
+std::vector<std::string> items_of(std::string_view text) {
+  std::vector<std::string> out;
+  for (const std::string_view item : split(text, ',')) out.emplace_back(trimmed(item, " "));
   return out;
 }
 
@@ -64,7 +59,7 @@ template <class T, class Read>
 void override_list(std::string_view option, const std::string& text, Read read, std::vector<T>& out,
                    Diagnostics& errors) {
   if (text.empty()) return;
-  const std::vector<std::string> words = split(text);
+  const std::vector<std::string> words = items_of(text);
   if (words.size() > most_values) {
     errors.push_back({command_line, fmt::format("{}: {} values", option, words.size()),
                       fmt::format("expected up to {}", most_values)});
@@ -137,7 +132,7 @@ void parse_limits(const char* option, const std::string& text, const char* figur
   if (text.empty()) return;
   const Location begin = typed(option, text);
   std::size_t from = 0;
-  for (const std::string& limit : split(text)) {
+  for (const std::string& limit : items_of(text)) {
     from = text.find(limit, from);
     Location where = begin;
     where.column += static_cast<int>(from);
@@ -304,7 +299,7 @@ std::optional<WhyQuestion> parse_why(const std::string& text, Diagnostics& error
       "tp", "pp", "dp", "micro_batch", "vpp", "cp", "ep", "batch", "sequence_parallel", "recompute", "zero"};
   const std::size_t before = errors.size();
   std::set<std::string> given;
-  for (const std::string& pair : split(text)) {
+  for (const std::string& pair : items_of(text)) {
     const std::size_t equals = pair.find('=');
     const std::string value = equals == std::string::npos ? std::string() : pair.substr(equals + 1);
     const auto key = parse_word("--why", pair.substr(0, equals), keys, errors);

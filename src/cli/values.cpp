@@ -9,6 +9,7 @@
 
 #include "cli/session.hpp"
 #include "collcast/base/units.hpp"
+#include "collcast/base/words.hpp"
 
 namespace collcast::cli {
 
@@ -16,16 +17,6 @@ namespace {
 
 constexpr std::size_t most_sizes = 10'000;
 constexpr int most_ranks = 1 << 22;
-
-std::vector<std::string_view> split(std::string_view text, char separator) {
-  std::vector<std::string_view> out;
-  for (;;) {
-    const std::size_t at = text.find(separator);
-    out.push_back(text.substr(0, at));
-    if (at == std::string_view::npos) return out;
-    text.remove_prefix(at + 1);
-  }
-}
 
 std::optional<int> whole_number(std::string_view text) {
   int value = 0;

@@ -12,10 +12,11 @@
 #include "engine/connections.hpp"
 #include "engine/exchanges.hpp"
 #include "engine/fold.hpp"
+#include "engine/work.hpp"
 
 namespace collcast::engine {
 
-class FoldedPatterns {
+class FoldedPatterns : public PatternsAlone {
  public:
   struct Input {
     std::span<const Pattern> patterns;
@@ -26,18 +27,11 @@ class FoldedPatterns {
     std::vector<LinkUse> links;   ///< of those that stand for others
     EngineCounters counters;
   };
-  static constexpr bool repeats = false;
-  static constexpr bool slows = false;
-  static constexpr bool chains = false;
-  static constexpr const char* unmatched = Exchanges::unmatched;
 
   FoldedPatterns(const Input& input, Connections& connections, Exchanges& exchanges, Agenda& agenda);
 
   void begin();
   void finished(std::uint32_t participant);
-  /// Of operations, which there are none of.
-  void ready(std::uint32_t /*op*/) {}
-  void left(std::uint32_t /*flow*/) {}
 
   bool all_finished() const { return unfinished_ == 0; }
   std::string describe(std::uint32_t participant) const;

@@ -11,17 +11,14 @@
 #include "engine/agenda.hpp"
 #include "engine/connections.hpp"
 #include "engine/exchanges.hpp"
+#include "engine/work.hpp"
 
 namespace collcast::engine {
 
-class OnePattern {
+class OnePattern : public PatternsAlone {
  public:
   using Input = Pattern;
   using Output = Timeline;
-  static constexpr bool repeats = false;
-  static constexpr bool slows = false;
-  static constexpr bool chains = false;
-  static constexpr const char* unmatched = Exchanges::unmatched;
 
   OnePattern(const Pattern& pattern, Connections& /*connections*/, Exchanges& exchanges, Agenda& agenda)
       : pattern_(pattern),
@@ -32,9 +29,6 @@ class OnePattern {
 
   void begin();
   void finished(std::uint32_t participant);
-  /// Of operations, which there are none of.
-  void ready(std::uint32_t /*op*/) {}
-  void left(std::uint32_t /*flow*/) {}
 
   bool all_finished() const { return unfinished_ == 0; }
   std::string describe(std::uint32_t participant) const;

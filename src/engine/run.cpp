@@ -35,7 +35,7 @@
 
 namespace collcast::engine {
 
-template <class Links, class Work>
+template <SharesLinks Links, DoesWork Work>
 Result<typename Work::Output> Run<Links, Work>::to_end() {
   work_.begin();
   do {
@@ -53,7 +53,7 @@ Result<typename Work::Output> Run<Links, Work>::to_end() {
   return output();
 }
 
-template <class Links, class Work>
+template <SharesLinks Links, DoesWork Work>
 bool Run<Links, Work>::go_to_next_instant() {
   if (agenda_.queue.empty() || agenda_.failure || connections_.lost()) return false;
   agenda_.now = agenda_.queue.take(agenda_.instant);
@@ -61,7 +61,7 @@ bool Run<Links, Work>::go_to_next_instant() {
   return agenda_.now != never;
 }
 
-template <class Links, class Work>
+template <SharesLinks Links, DoesWork Work>
 bool Run<Links, Work>::is_ended() {
   if (!watch_ || events_ + followed_ < ask_at_) return false;
   // How many messages have left is summed over the connections.
@@ -72,19 +72,19 @@ bool Run<Links, Work>::is_ended() {
 
 /// Of an instant in which much begins at once: a rank that takes part may open as many connections as there are ranks.
 /// What has left meanwhile is not added up.
-template <class Links, class Work>
+template <SharesLinks Links, DoesWork Work>
 bool Run<Links, Work>::is_ended_within() {
   return watch_ && !watch_({told_, SimTime(Picoseconds(agenda_.now))});
 }
 
-template <class Links, class Work>
+template <SharesLinks Links, DoesWork Work>
 std::int64_t Run<Links, Work>::messages_so_far() const {
   std::int64_t sum = connections_.messages_so_far();
   if constexpr (Work::repeats) sum += work_.repeated();
   return sum;
 }
 
-template <class Links, class Work>
+template <SharesLinks Links, DoesWork Work>
 bool Run<Links, Work>::begin_held() {
   if constexpr (Work::repeats)
     return work_.begin_held();
@@ -92,14 +92,14 @@ bool Run<Links, Work>::begin_held() {
     return false;
 }
 
-template <class Links, class Work>
+template <SharesLinks Links, DoesWork Work>
 Diagnostic Run<Links, Work>::ended() const {
   return simulation_error(fmt::format("the simulation was ended from outside after {} messages", messages_so_far()),
                           "nothing is known of its result");
 }
 
 /// False if it was ended on the way: what takes no time may be without end for those who wait.
-template <class Links, class Work>
+template <SharesLinks Links, DoesWork Work>
 bool Run<Links, Work>::work_through_instant() {
   agenda_.following.reserve(agenda_.instant.size());  // rather than grow: an event seldom leads to two
   while (true) {
@@ -122,7 +122,7 @@ bool Run<Links, Work>::work_through_instant() {
 /// Asks for the memory that the next events will touch. Where a hundred thousand ranks do the same at the same time
 /// each touches other memory, and an event would wait for it twice in a row: for connection and send, then for the
 /// walker.
-template <class Links, class Work>
+template <SharesLinks Links, DoesWork Work>
 void Run<Links, Work>::look_ahead(std::size_t i) {
   constexpr std::size_t step = 6;
   const std::size_t end = agenda_.instant.size();
@@ -134,14 +134,14 @@ void Run<Links, Work>::look_ahead(std::size_t i) {
   if (i + step < end) exchanges_.prefetch_walker(agenda_.instant[i + step]);
 }
 
-template <class Links, class Work>
+template <SharesLinks Links, DoesWork Work>
 bool Run<Links, Work>::is_outdated(Due event) const {
   if constexpr (Work::slows)
     if (event.kind() == EventKind::finished) return work_.is_outdated(event.index(), event.version());
   return event.kind() == EventKind::left && event.version() != connections_[event.index()].version;
 }
 
-template <class Links, class Work>
+template <SharesLinks Links, DoesWork Work>
 void Run<Links, Work>::happen(Due event) {
   const std::uint32_t index = event.index();
   switch (event.kind()) {
@@ -169,7 +169,7 @@ void Run<Links, Work>::happen(Due event) {
   }
 }
 
-template <class Links, class Work>
+template <SharesLinks Links, DoesWork Work>
 bool Run<Links, Work>::goes_on(std::uint32_t flow) {
   if constexpr (Links::pools && Work::chains) {
     Connection& connection = connections_[flow];
@@ -185,14 +185,14 @@ bool Run<Links, Work>::goes_on(std::uint32_t flow) {
   }
 }
 
-template <class Links, class Work>
+template <SharesLinks Links, DoesWork Work>
 Diagnostic Run<Links, Work>::no_way(const ConnectionName& name) const {
   return simulation_error(
       fmt::format("{}: no links join rank {} and rank {}", work_.describe(name.op), name.from.value(), name.to.value()),
       "check the machine's links, and which of them have failed");
 }
 
-template <class Links, class Work>
+template <SharesLinks Links, DoesWork Work>
 Diagnostic Run<Links, Work>::too_late(Due event) const {
   const std::uint32_t index = event.kind() == EventKind::left      ? connections_.name(event.index()).op
                               : event.kind() == EventKind::arrived ? exchanges_.part_of(event.index())
@@ -201,7 +201,7 @@ Diagnostic Run<Links, Work>::too_late(Due event) const {
                           "check sizes, rates and durations");
 }
 
-template <class Links, class Work>
+template <SharesLinks Links, DoesWork Work>
 typename Work::Output Run<Links, Work>::output() {
   agenda_ = {};  // nothing is to happen any more: room for the result
   exchanges_.clear();
@@ -218,7 +218,7 @@ typename Work::Output Run<Links, Work>::output() {
   return output;
 }
 
-template <class Work>
+template <DoesWork Work>
 Result<typename Work::Output> run(const Fabric& fabric, const typename Work::Input& input,
                                   const EngineOptions& options) {
   switch (options.sharing) {

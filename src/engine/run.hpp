@@ -5,6 +5,7 @@
 #include "engine/agenda.hpp"
 #include "engine/connections.hpp"
 #include "engine/exchanges.hpp"
+#include "engine/work.hpp"
 
 namespace collcast::engine {
 
@@ -15,8 +16,8 @@ inline constexpr std::size_t ask_within = 1 << 10;
 
 /// `Links` is how links are shared: MaxMinLinks, FifoLinks or UnsharedLinks. `Work` is what is to be done: Operations
 /// of a Schedule, OnePattern, FoldedPatterns, ProgramRanks or SpelledThreads. Where Links knows connections that are
-/// apart, these run without it.
-template <class Links, class Work>
+/// apart, these run without it. What is asked of both: work.hpp.
+template <SharesLinks Links, DoesWork Work>
 class Run {
  public:
   Run(const Fabric& fabric, const typename Work::Input& input, const EngineOptions& options)

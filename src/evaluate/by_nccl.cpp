@@ -3,17 +3,12 @@
 #include <algorithm>
 #include <memory>
 
+#include "collcast/evaluate/nodes.hpp"
 #include "collcast/evaluate/symmetry.hpp"
 
 namespace collcast {
 
 namespace {
-
-bool crosses_nodes(const Fabric& fabric, const Group& group) {
-  for (int i = 1; i < group.size(); ++i)
-    if (fabric.node_of(group[i]) != fabric.node_of(group[0])) return true;
-  return false;
-}
 
 bool is_on(const Fabric& fabric, const Group& group, NodeId node) {
   for (int i = 0; i < group.size(); ++i)
@@ -27,7 +22,7 @@ nccl::Communicator beside(nccl::Communicator c, const Fabric& fabric, const Coll
   const int there_are = network_ports(fabric.spec());
   const NodeId node = fabric.node_of(request.group[0]);
   const auto here = std::count_if(request.alongside.begin(), request.alongside.end(), [&](const Group& group) {
-    return is_on(fabric, group, node) && crosses_nodes(fabric, group);
+    return is_on(fabric, group, node) && !is_on_one_node(fabric, group);
   });
   const auto share = [&](double nics, Bandwidth& rate) {
     const double wanted = nics * static_cast<double>(here + 1);

@@ -16,6 +16,7 @@
 #include "collcast/base/units.hpp"
 #include "collcast/collective/resize.hpp"
 #include "collcast/engine/footprint.hpp"
+#include "collcast/evaluate/nodes.hpp"
 #include "collcast/evaluate/passed_over.hpp"
 #include "evaluate/group_patterns.hpp"
 #include "evaluate/meeting.hpp"
@@ -229,7 +230,7 @@ Result<Candidate> candidate(const Fabric& fabric, const CollectiveRequest& reque
   Candidate out = std::move(made).value();
   if (Diagnostics wrong = too_much(out, request); !wrong.empty()) return wrong;
   if (out.work <= much_work) out.patterns = that_meet_the_first(fabric, std::move(out.patterns));
-  out.options.node_of = nodes_of(fabric, request.group);
+  out.options.node_of = node_of_each(fabric, request.group);
   return out;
 }
 

@@ -2,13 +2,9 @@
 
 #include <algorithm>
 
-namespace collcast {
+#include "collcast/evaluate/nodes.hpp"
 
-std::vector<int> nodes_of(const Fabric& fabric, const Group& group) {
-  std::vector<int> nodes;
-  for (int i = 0; i < group.size(); ++i) nodes.push_back(static_cast<int>(fabric.node_of(group[i]).value()));
-  return nodes;
-}
+namespace collcast {
 
 Diagnostics wrong_with_ranks(const Fabric& fabric, const CollectiveRequest& request) {
   std::uint32_t largest = 0;
@@ -30,7 +26,7 @@ Result<std::vector<Pattern>> group_patterns(const Fabric& fabric, const Collecti
   groups.insert(groups.end(), request.alongside.begin(), request.alongside.end());
   std::vector<Pattern> patterns;
   for (const Group& group : groups) {
-    options.node_of = nodes_of(fabric, group);
+    options.node_of = node_of_each(fabric, group);
     Result<Pattern> pattern = make_pattern({request.kind, group, request.size, request.root, {}}, options);
     if (!pattern) return pattern.errors();
     patterns.push_back(std::move(pattern).value());

@@ -8,8 +8,6 @@
 
 namespace collcast {
 
-std::vector<int> nodes_of(const Fabric&, const Group&);
-
 /// Ranks of any group that the fabric does not have.
 Diagnostics wrong_with_ranks(const Fabric&, const CollectiveRequest&);
 

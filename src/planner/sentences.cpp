@@ -7,11 +7,11 @@
 #include <cmath>
 #include <functional>
 #include <map>
-#include <set>
 #include <string>
 #include <utility>
 
 #include "collcast/base/units.hpp"
+#include "collcast/evaluate/nodes.hpp"
 #include "collcast/workload/groups.hpp"
 
 namespace collcast::planner {
@@ -60,14 +60,8 @@ Bandwidth slowest(const Fabric& fabric, const Group& group) {
   return rate;
 }
 
-int nodes_of(const Fabric& fabric, const Group& group) {
-  std::set<NodeId> nodes;
-  for (int i = 0; i < group.size(); ++i) nodes.insert(fabric.node_of(group[i]));
-  return static_cast<int>(nodes.size());
-}
-
 std::string place(const Fabric& fabric, const Group& group) {
-  const int nodes = nodes_of(fabric, group);
+  const int nodes = node_count(fabric, group);
   return nodes == 1 ? std::string("stays inside a node") : fmt::format("crosses {} nodes", nodes);
 }
 

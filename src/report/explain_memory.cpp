@@ -290,11 +290,11 @@ void add_buffers(Section& out, const StepInputs& in, const MemoryTerms& terms, c
     numbers += (numbers.empty() ? "" : " + ") + format_bytes(value);
   };
   if (use.moment == MemoryMoment::optimizer) {
-    add("16-bit gradients as fp32 (4 bytes of the rank's part)", Volume(terms.copied));
-    add(narrower_text(in.options).c_str(), Volume(terms.unscaled));
+    add("16-bit gradients as fp32 (4 bytes of the rank's part)", terms.copied);
+    add(narrower_text(in.options).c_str(), terms.unscaled);
     add(state_copies(in, terms.stage).chunks > 2 ? "states from the host (of moments two chunks)"
                                                  : "states from the host",
-        Volume(terms.returned));
+        terms.returned);
   } else {
     if (use.moment == MemoryMoment::backward && terms.brought_back() > terms.loss()) {
       const bool core = in.options.recompute_modules == TrainingOptions().recompute_modules;
@@ -393,7 +393,7 @@ void add_optimizer(Section& out, const StepInputs& in, const MemoryTerms& terms,
   };
   Term on_gpu = term("optimizer", use.optimizer, optimizer_source(in, terms));
   if (terms.share_on_host > 0) {
-    const Volume moved(terms.share_on_host * terms.optimizer_states());
+    const Volume moved = terms.share_on_host * terms.optimizer_states();
     Term on_host = term("optimizer states on the host", Bytes(static_cast<std::int64_t>(moved.value())),
                         "between updates (optimizer_state_offload); no part of what the GPU holds");
     for (Term* one : {&on_gpu, &on_host}) {

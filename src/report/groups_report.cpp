@@ -7,6 +7,7 @@
 #include <set>
 
 #include "collcast/base/units.hpp"
+#include "collcast/evaluate/nodes.hpp"
 #include "collcast/report/documents.hpp"
 #include "report/document.hpp"
 #include "report/wording.hpp"
@@ -34,9 +35,7 @@ class CrossingSum {
   void add(const Group& group) {
     ++sum_.groups;
     sum_.size = group.size();
-    std::set<NodeId> nodes;
-    for (int i = 0; i < group.size(); ++i) nodes.insert(fabric_.node_of(group[i]));
-    sum_.nodes = std::max(sum_.nodes, static_cast<int>(nodes.size()));
+    sum_.nodes = std::max(sum_.nodes, node_count(fabric_, group));
     for (int i = 0; i + 1 < group.size(); ++i) add_route(group[i], group[i + 1]);
     if (group.size() > 2) add_route(group[group.size() - 1], group[0]);
   }

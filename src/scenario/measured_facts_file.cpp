@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 
+#include "collcast/base/words.hpp"
 #include "collcast/scenario/measured_facts.hpp"
 #include "scenario/parse.hpp"
 #include "scenario/reader.hpp"
@@ -126,8 +127,8 @@ void check_gpus(Reader& reader, const Node& tree, const MeasuredFacts& facts) {
 }
 
 /// "one process, one thread per GPU", "a single process per node": of a node, and not of a GPU.
-bool is_one_process(std::string text) {
-  std::ranges::transform(text, text.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+bool is_one_process(const std::string& said) {
+  const std::string text = lower(said);
   std::string_view rest = text;
   const auto skip = [&](std::initializer_list<std::string_view> words) {
     while (rest.starts_with(' ')) rest.remove_prefix(1);

@@ -8,6 +8,7 @@
 
 #include "collcast/base/csv.hpp"
 #include "collcast/base/text.hpp"
+#include "collcast/base/words.hpp"
 #include "scenario/files.hpp"
 #include "scenario/parse.hpp"
 
@@ -25,12 +26,6 @@ std::optional<int> take_number(std::string_view& text) {
   if (error != std::errc{} || text.front() == '-' || value > max_count) return std::nullopt;
   text.remove_prefix(static_cast<std::size_t>(stop - text.data()));
   return value;
-}
-
-std::string_view trimmed(std::string_view text) {
-  while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
-  while (!text.empty() && (text.back() == ' ' || text.back() == '\t')) text.remove_suffix(1);
-  return text;
 }
 
 /// A forward and a backward that go together, the forward first.

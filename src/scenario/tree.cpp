@@ -6,6 +6,7 @@
 #include <charconv>
 #include <utility>
 
+#include "collcast/base/words.hpp"
 #include "scenario/parse.hpp"
 
 namespace collcast::input {
@@ -108,20 +109,10 @@ Node* descend(Node& from, std::string_view component, const Setting& setting,
   return found;
 }
 
-std::vector<std::string_view> split(std::string_view path) {
-  std::vector<std::string_view> components;
-  while (true) {
-    const std::size_t dot = path.find('.');
-    components.push_back(path.substr(0, dot));
-    if (dot == std::string_view::npos) return components;
-    path.remove_prefix(dot + 1);
-  }
-}
-
 }  // namespace
 
 void apply(Node& root, const Setting& setting, Diagnostics& errors) {
-  const std::vector<std::string_view> components = split(setting.path);
+  const std::vector<std::string_view> components = split(setting.path, '.');
   const auto empty = std::find_if(components.begin(), components.end(), [](std::string_view c) { return c.empty(); });
   if (empty != components.end()) {
     errors.push_back({place(setting, *empty), fmt::format("path '{}' has an empty part", shown(setting.path)),

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "collcast/base/units.hpp"
+#include "collcast/base/words.hpp"
 
 namespace collcast {
 
@@ -25,12 +26,6 @@ Ends ends_of(const Fabric& fabric, std::size_t link) {
   return {name.substr(0, arrow), name.substr(arrow + 4)};
 }
 
-std::string trimmed(std::string_view text) {
-  const std::size_t first = text.find_first_not_of(' ');
-  if (first == std::string_view::npos) return {};
-  return std::string(text.substr(first, text.find_last_not_of(' ') - first + 1));
-}
-
 /// What a user wrote: two devices, or one and all links at it.
 struct Named {
   std::string from, to;  ///< `to` empty: one device
@@ -42,13 +37,14 @@ struct Named {
   }
 };
 
-Named parse_name(const std::string& text) {
+Named parse_name(std::string_view text) {
   for (const auto& [arrow, both] : {std::pair<std::string_view, bool>{"<->", true}, {"->", false}}) {
     const std::size_t at = text.find(arrow);
-    if (at == std::string::npos) continue;
-    return {trimmed(text.substr(0, at)), trimmed(text.substr(at + arrow.size())), both};
+    if (at == std::string_view::npos) continue;
+    return {std::string(trimmed(text.substr(0, at), " ")), std::string(trimmed(text.substr(at + arrow.size()), " ")),
+            both};
   }
-  return {trimmed(text), {}, false};
+  return {std::string(trimmed(text, " ")), {}, false};
 }
 
 /// Devices by name, with those that a link leads to.

@@ -153,8 +153,8 @@ bool any_stage_may_be_fullest(const StepInputs& in) {
 }
 
 /// Weights, gradients with their copies, and optimizer.
-double state_bytes(const MemoryTerms& terms) {
-  return terms.weights() + terms.gradients() + terms.optimizer() + terms.gradient_copies().value();
+Volume state_bytes(const MemoryTerms& terms) {
+  return terms.weights() + terms.gradients() + terms.optimizer() + terms.gradient_copies();
 }
 
 /// Of a stage's units one after the other as many as `together`, where that is most.
@@ -255,6 +255,98 @@ void put_whole(const StepInputs& in, MemoryTerms& terms) {
   terms.sums_whole = in.layout.schedule != PipelineSchedule::gpipe;
 }
 
+/// Bytes of each parameter's weight and gradient, and the largest matrix that is kept quantised.
+void put_weights(const StepInputs& in, MemoryTerms& terms) {
+  const Precision precision = KernelTimer(in).precision();
+  const double w = precision.activation;
+  terms.weight_bytes = w;
+  terms.operand_bytes = precision.operand;
+  terms.gradient_bytes = in.options.gradient_bytes;
+  terms.base_bytes = is_quantised(in.options) ? nf4_bytes : w;
+  if (!is_quantised(in.options)) return;
+  for (const LayerShape shape : layer_shapes)
+    if (terms.parameters.layers[shape] > 0)
+      terms.dequantised = std::max(terms.dequantised, Volume(w * largest_matrix(in, shape)));
+}
+
+/// Over how many ranks ZeRO splits what.
+void put_sharding(const StepInputs& in, MemoryTerms& terms) {
+  const auto shares = [&](int from) { return in.options.zero >= from ? in.layout.shards() : 1; };
+  terms.zero = in.options.zero;
+  terms.optimizer_shares = shares(1);
+  terms.gradient_shares = shares(2);
+  terms.weight_shares = shares(3);
+  if (!in.layout.experts_apart()) return;
+  terms.apart = terms.parameters.experts();
+  terms.trained_apart = terms.parameters.trained_experts();
+  if (in.options.zero > 0) terms.expert_shares = expert_shards(in.layout);
+}
+
+/// The optimizer's bytes of the rank's part, and what its step needs besides: copies of gradients, states in fp32,
+/// states that come back from the host.
+void put_optimizer(const StepInputs& in, MemoryTerms& terms) {
+  const OptimizerBytes optimizer = optimizer_bytes(in.options);
+  terms.optimizer_bytes = optimizer.kept;
+  const auto of_part = [&](double each) { return terms.trained(each, terms.optimizer_shares, terms.zero >= 1); };
+  terms.copied = Volume(of_part(optimizer.copied));
+  terms.unscaled = Volume(of_part(optimizer.unscaled));
+  const int chunks = state_chunks(in.options, of_part(1));
+  if (chunks <= 0) return;
+  const double moved = offloaded_states(in.options);
+  terms.share_on_host = moved;
+  terms.returned =
+      Volume(moved * of_part(optimizer.kept - optimizer.moments + optimizer.moments * std::min(chunks, 2) / chunks));
+  terms.unscaled = terms.unscaled * std::max(1 - moved, moved / chunks);
+}
+
+void put_gradient_copies(const StepInputs& in, MemoryTerms& terms) {
+  const GradientCopies copies = gradient_copies(in, terms.stage);
+  terms.stale = Volume(copies.stale);
+  terms.error_feedback = Volume(copies.error);
+  terms.low_rank = Volume(copies.low_rank);
+}
+
+/// What a forward leaves of the stage's layers, chunk by chunk.
+void put_layers(const StepInputs& in, const Share& share, MemoryTerms& terms) {
+  terms.tokens = share.tokens;
+  terms.rows = share.rows;
+  terms.chunks = in.layout.chunks();
+  terms.of_chunk = chunks_of(in, terms.stage);
+  for (const LayerShape shape : layer_shapes)
+    if (terms.parameters.layers[shape] > 0) put_layer(in, share, shape, terms);
+  price_chunks(terms);
+}
+
+/// What a forward leaves of embedding and head, on the stages that have them.
+void put_ends(const StepInputs& in, const Share& share, MemoryTerms& terms) {
+  const double w = terms.weight_bytes, rows = share.rows * share.hidden;
+  if (has_embedding(in, terms.stage) && in.model.dropout > 0) terms.embedding_mask = Volume(rows);
+  if (!has_head(in, terms.stage)) return;
+  const bool frozen = is_frozen(in.options);
+  terms.final_norm = Volume((frozen ? 1 : 2) * w * rows);
+  terms.probabilities = Volume(4 * share.tokens * share.vocab * (1 + in.model.mtp_layers));
+  terms.mtp = mtp_kept(in);
+  terms.logits = Volume(w * share.tokens * share.vocab);
+  if (!in.options.fuse_loss) terms.shifted = Volume(4 * share.tokens * share.vocab);
+  if (splits_backward(in.layout.schedule) && !frozen)
+    terms.head_weights = Volume(w * rows) + terms.logits + mtp_kept_for_weights(in);
+}
+
+/// How many forwards are held where that is most, and what comes back from the host behind them.
+void put_in_flight(const StepInputs& in, const Orders& made, MemoryTerms& terms) {
+  const PipelineSchedule schedule = in.layout.schedule;
+  const int m = in.batch.passes(in.layout);
+  if (schedule == PipelineSchedule::interleaved)
+    put_fullest(in, terms.stage, terms);
+  else if (made_for_times(schedule) && made.empty())
+    put_most_held(in, terms.stage, terms);
+  else if (splits_backward(schedule) || is_own(schedule))
+    put_fullest_of_turns(in, terms.stage, made, terms);
+  else
+    put_held(schedule == PipelineSchedule::gpipe ? m : std::min(m, in.layout.pp - terms.stage), 0, terms);
+  terms.returning = still_returning(in, terms.returned, terms.in_flight);
+}
+
 }  // namespace
 
 double share_for_weights(const MemoryTerms& terms) {
@@ -273,77 +365,18 @@ int in_flight(const StepInputs& in, int stage) { return memory_terms(in, stage).
 namespace collcast {
 
 MemoryTerms memory_terms(const StepInputs& in, int stage, const Orders& made) {
-  const workload::Precision precision = workload::KernelTimer(in).precision();
   const workload::Share share(in);
-  const double w = precision.activation, rows = share.rows * share.hidden;
-
   MemoryTerms terms;
   terms.stage = stage;
   terms.parameters = parameter_terms(in, stage);
-  terms.weight_bytes = w;
-  terms.operand_bytes = precision.operand;
-  terms.base_bytes = workload::is_quantised(in.options) ? workload::nf4_bytes : w;
-  if (workload::is_quantised(in.options))
-    for (const LayerShape shape : layer_shapes)
-      if (terms.parameters.layers[shape] > 0)
-        terms.dequantised = std::max(terms.dequantised, Volume(w * workload::largest_matrix(in, shape)));
-  terms.gradient_bytes = in.options.gradient_bytes;
-  const workload::OptimizerBytes optimizer = workload::optimizer_bytes(in.options);
-  terms.optimizer_bytes = optimizer.kept;
-  const auto shares = [&](int from) { return in.options.zero >= from ? in.layout.shards() : 1; };
-  terms.zero = in.options.zero;
-  terms.optimizer_shares = shares(1);
-  terms.gradient_shares = shares(2);
-  terms.weight_shares = shares(3);
-  if (in.layout.experts_apart()) {
-    terms.apart = terms.parameters.experts();
-    terms.trained_apart = terms.parameters.trained_experts();
-    if (in.options.zero > 0) terms.expert_shares = expert_shards(in.layout);
-  }
-  const auto of_part = [&](double each) { return terms.trained(each, terms.optimizer_shares, terms.zero >= 1); };
-  terms.copied = of_part(optimizer.copied);
-  terms.unscaled = of_part(optimizer.unscaled);
-  if (const int chunks = workload::state_chunks(in.options, of_part(1)); chunks > 0) {
-    const double moved = workload::offloaded_states(in.options);
-    terms.share_on_host = moved;
-    terms.returned =
-        moved * of_part(optimizer.kept - optimizer.moments + optimizer.moments * std::min(chunks, 2) / chunks);
-    terms.unscaled *= std::max(1 - moved, moved / chunks);
-  }
+  workload::put_weights(in, terms);
+  workload::put_sharding(in, terms);
+  workload::put_optimizer(in, terms);
   workload::put_whole(in, terms);
-  const workload::GradientCopies copies = workload::gradient_copies(in, stage);
-  terms.stale = Volume(copies.stale);
-  terms.error_feedback = Volume(copies.error);
-  terms.low_rank = Volume(copies.low_rank);
-  terms.tokens = share.tokens;
-  terms.rows = share.rows;
-  terms.of_chunk = workload::chunks_of(in, stage);
-  for (const LayerShape shape : layer_shapes)
-    if (terms.parameters.layers[shape] > 0) workload::put_layer(in, share, shape, terms);
-  workload::price_chunks(terms);
-  terms.chunks = in.layout.chunks();
-  if (workload::has_embedding(in, stage) && in.model.dropout > 0) terms.embedding_mask = Volume(rows);
-  if (workload::has_head(in, stage)) {
-    const bool frozen = workload::is_frozen(in.options);
-    terms.final_norm = Volume((frozen ? 1 : 2) * w * rows);
-    terms.probabilities = Volume(4 * share.tokens * share.vocab * (1 + in.model.mtp_layers));
-    terms.mtp = workload::mtp_kept(in);
-    terms.logits = Volume(w * share.tokens * share.vocab);
-    if (!in.options.fuse_loss) terms.shifted = Volume(4 * share.tokens * share.vocab);
-    if (splits_backward(in.layout.schedule) && !frozen)
-      terms.head_weights = Volume(w * rows) + terms.logits + workload::mtp_kept_for_weights(in);
-  }
-  const int m = in.batch.passes(in.layout);
-  const int held = in.layout.schedule == PipelineSchedule::gpipe ? m : std::min(m, in.layout.pp - stage);
-  if (in.layout.schedule == PipelineSchedule::interleaved)
-    workload::put_fullest(in, stage, terms);
-  else if (made_for_times(in.layout.schedule) && made.empty())
-    workload::put_most_held(in, stage, terms);
-  else if (splits_backward(in.layout.schedule) || is_own(in.layout.schedule))
-    workload::put_fullest_of_turns(in, stage, made, terms);
-  else
-    workload::put_held(held, 0, terms);
-  terms.returning = workload::still_returning(in, terms.returned, terms.in_flight);
+  workload::put_gradient_copies(in, terms);
+  workload::put_layers(in, share, terms);
+  workload::put_ends(in, share, terms);
+  workload::put_in_flight(in, made, terms);
   return terms;
 }
 
@@ -360,16 +393,16 @@ std::vector<int> stages_to_ask(const StepInputs& in) {
 }
 
 /// As numbers, which have no end.
-double bytes_of(const MemoryTerms& terms) {
-  return workload::state_bytes(terms) + (terms.activations() + terms.buffers_of_backward()).value();
+Volume bytes_of(const MemoryTerms& terms) {
+  return workload::state_bytes(terms) + (terms.activations() + terms.buffers_of_backward());
 }
 
 MemoryUse use_of(const StepInputs& in, const MemoryTerms& terms, int gpus_per_node) {
   MemoryUse use;
   use.stage = terms.stage;
-  use.parameters = workload::whole(terms.weights());
-  use.gradients = workload::whole(terms.gradients());
-  use.optimizer = workload::whole(terms.optimizer());
+  use.parameters = workload::whole(terms.weights().value());
+  use.gradients = workload::whole(terms.gradients().value());
+  use.optimizer = workload::whole(terms.optimizer().value());
   use.gradient_copies = workload::whole(terms.gradient_copies().value());
   const std::array kept{terms.activations(), terms.activations(), Volume{}};
   const std::array buffers{terms.buffers_of_forward(), terms.buffers_of_backward(), terms.buffers_of_optimizer()};
@@ -383,7 +416,7 @@ MemoryUse use_of(const StepInputs& in, const MemoryTerms& terms, int gpus_per_no
     use.buffers = beside;
   }
   use.capacity = in.gpu.memory;
-  use.on_host = workload::whole(terms.on_host().value() + terms.share_on_host * terms.optimizer_states());
+  use.on_host = workload::whole((terms.on_host() + terms.share_on_host * terms.optimizer_states()).value());
   add_runtime(use, in.layout, in.nccl_buffers, gpus_per_node);
   return use;
 }
@@ -392,21 +425,20 @@ MemoryUse use_of(const StepInputs& in, const MemoryTerms& terms, int gpus_per_no
 
 Diagnostics check_memory(const StepInputs& in, const Origins& origins) {
   if (in.serving) return workload::check_serving_memory(in, origins);
-  double states = 0, needed = 0;
+  Volume states, needed;
   for (const int stage : stages_to_ask(in)) {
     const MemoryTerms terms = memory_terms(in, stage);
     states = std::max(states, workload::state_bytes(terms));
     needed = std::max(needed, bytes_of(terms));
   }
   // What a TP group gathers is whole on every rank, however many share the rest.
-  needed = std::max(needed, workload::tp_bytes(in));
-  if (needed <= workload::most_bytes) return {};
+  needed = std::max(needed, Volume(workload::tp_bytes(in)));
+  constexpr Volume most(workload::most_bytes);
+  if (needed <= most) return {};
   const double in_flight = static_cast<double>(workload::in_flight(in, 0)) * in.batch.micro_batch;
-  const char* path = states > workload::most_bytes   ? "model"
-                     : in_flight > in.batch.sequence ? "batch.global_batch"
-                                                     : "batch.sequence";
-  return {{origins.of(path), "a rank of this step needs " + format_bytes(Volume(needed)) + " of memory",
-           "expected up to " + format_bytes(Volume(workload::most_bytes))}};
+  const char* path = states > most ? "model" : in_flight > in.batch.sequence ? "batch.global_batch" : "batch.sequence";
+  return {{origins.of(path), "a rank of this step needs " + format_bytes(needed) + " of memory",
+           "expected up to " + format_bytes(most)}};
 }
 
 std::optional<MemoryUse> countable_peak_memory(const StepInputs& in, int gpus_per_node) {
@@ -418,7 +450,7 @@ std::optional<MemoryUse> countable_peak_memory(const StepInputs& in, int gpus_pe
   std::optional<MemoryUse> most;
   for (const int stage : stages_to_ask(in)) {
     const MemoryTerms terms = memory_terms(in, stage);
-    if (bytes_of(terms) > workload::most_bytes) return std::nullopt;
+    if (bytes_of(terms) > Volume(workload::most_bytes)) return std::nullopt;
     if (const MemoryUse use = use_of(in, terms, gpus_per_node); !most || use.peak() > most->peak()) most = use;
   }
   return most;

@@ -3,6 +3,7 @@
 #include <map>
 #include <utility>
 
+#include "collcast/evaluate/nodes.hpp"
 #include "workload/plan.hpp"
 
 namespace collcast::workload {
@@ -10,14 +11,10 @@ namespace collcast::workload {
 namespace {
 
 /// Ranks of the layout on the nodes of `of`, ascending.
-std::vector<Rank> ranks_on_nodes(const ParallelLayout& layout, const Fabric& fabric, const std::vector<Rank>& of) {
-  std::vector<NodeId> nodes;
-  for (const Rank r : of) nodes.push_back(fabric.node_of(r));
-  std::sort(nodes.begin(), nodes.end());
-  nodes.erase(std::unique(nodes.begin(), nodes.end()), nodes.end());
+std::vector<Rank> ranks_on_nodes(const ParallelLayout& layout, const Fabric& fabric, const Group& of) {
   const auto per_node = static_cast<std::uint32_t>(fabric.ranks_per_node());
   std::vector<Rank> ranks;
-  for (const NodeId node : nodes) {
+  for (const NodeId node : nodes_of(fabric, of)) {
     for (std::uint32_t i = 0; i < per_node; ++i) {
       const Rank r(node.value() * per_node + i);
       if (r.value() < static_cast<std::uint32_t>(layout.world())) ranks.push_back(r);
@@ -53,7 +50,7 @@ std::vector<Group> groups_alongside(const ParallelLayout& layout, const Fabric& 
   };
   mark(group);
   std::vector<Group> groups;
-  for (const Rank r : ranks_on_nodes(layout, fabric, group.ranks())) {
+  for (const Rank r : ranks_on_nodes(layout, fabric, group)) {
     if (known[r.value()]) continue;
     groups.push_back(group_of(layout, r));
     mark(groups.back());
@@ -75,7 +72,7 @@ std::vector<CollectiveRequest> stage_messages(const ParallelLayout& layout, cons
   for (const Rank r : senders.ranks()) near.push_back(at_stage(r, next));
 
   std::map<Rank, Group> pairs;  // of this boundary with a rank on these nodes, by sender
-  for (const Rank r : ranks_on_nodes(layout, fabric, near)) {
+  for (const Rank r : ranks_on_nodes(layout, fabric, Group::listed(near))) {
     const int pp = coordinates(layout, r).pp;
     const Rank from = at_stage(r, stage);
     if (pp == stage || pp == next) pairs.emplace(from, Group::listed({from, at_stage(r, next)}));

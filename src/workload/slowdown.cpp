@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "collcast/evaluate/nodes.hpp"
+
 namespace collcast::workload {
 
 Seconds beside_collective(double rate, Seconds kernels, Seconds collective) {
@@ -20,10 +22,6 @@ double rate_beside(const KernelModel& model, std::span<const Operation> operatio
   return all / (slowed / rate + (all - slowed));
 }
 
-bool messages_slow(const Group& group, const Fabric& fabric) {
-  for (int i = 1; i < group.size(); ++i)
-    if (fabric.node_of(group[i]) != fabric.node_of(group[0])) return false;
-  return true;
-}
+bool messages_slow(const Group& group, const Fabric& fabric) { return is_on_one_node(fabric, group); }
 
 }  // namespace collcast::workload

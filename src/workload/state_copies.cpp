@@ -95,15 +95,15 @@ int state_chunks(const TrainingOptions& options, double parameters) {
   return static_cast<int>(std::clamp(needed, 1.0, most));
 }
 
-Volume still_returning(const StepInputs& in, double returned, int forwards) {
-  if (!(returned > 0)) return {};
+Volume still_returning(const StepInputs& in, Volume returned, int forwards) {
+  if (!(returned > Volume{})) return {};
   const std::string& precision = in.options.precision;
   const FlopRate rate = in.gpu.peak.at(precision) * in.kernels.gemm.at(precision).compute;
   const ParallelLayout& l = in.layout;
   const double of_forward =
       flop_terms(in).forward() * in.batch.micro_batch / (1.0 * l.tp * l.cp * static_cast<double>(l.slices()));
   const Seconds over = forwards * (Flops(of_forward) / rate);
-  return Volume(std::max(0.0, returned - (host_copy_rate(in) * over).value()));
+  return std::max(Volume{}, returned - host_copy_rate(in) * over);
 }
 
 }  // namespace workload

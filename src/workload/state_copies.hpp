@@ -42,6 +42,6 @@ double offloaded_states(const TrainingOptions&);
 int state_chunks(const TrainingOptions&, double parameters);
 /// Of so many bytes that are on the GPU at an update what is there yet when so many forwards (of a chunk of the
 /// model's) are over, if these are products alone, at the rate of a linear layer's.
-Volume still_returning(const StepInputs&, double returned, int forwards);
+Volume still_returning(const StepInputs&, Volume returned, int forwards);
 
 }  // namespace collcast::workload

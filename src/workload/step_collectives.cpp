@@ -4,16 +4,11 @@
 #include <utility>
 
 #include "collcast/base/units.hpp"
+#include "collcast/evaluate/nodes.hpp"
 
 namespace collcast::workload {
 
 namespace {
-
-std::vector<int> nodes_of(const Fabric& fabric, const Group& group) {
-  std::vector<int> nodes;
-  for (int i = 0; i < group.size(); ++i) nodes.push_back(static_cast<int>(fabric.node_of(group[i]).value()));
-  return nodes;
-}
 
 /// Nodes numbered in the order in which the group meets them: all that an algorithm sees of them.
 std::vector<int> as_met(const std::vector<int>& nodes) {
@@ -25,7 +20,7 @@ std::vector<int> as_met(const std::vector<int>& nodes) {
 
 /// A pattern of one group is moved to those of its kind: their ranks are as far apart.
 std::vector<int> kind_of_group(const Fabric& fabric, const Group& group) {
-  std::vector<int> kind = as_met(nodes_of(fabric, group));
+  std::vector<int> kind = as_met(node_of_each(fabric, group));
   if (group.is_strided()) {
     kind.push_back(group.stride());
     return kind;
@@ -80,7 +75,7 @@ Diagnostics StepCollectives::make_patterns(Collective& collective, int stage, co
     const std::size_t kind = set.kind_of[g];
     collective.patterns.resize(std::max(collective.patterns.size(), kind + 1), unmade);
     if (collective.patterns[kind] != unmade) continue;
-    options.node_of = nodes_of(fabric_, group);
+    options.node_of = node_of_each(fabric_, group);
     Result<Pattern> pattern = make_pattern({request.kind, group, request.size, request.root, {}}, options);
     if (!pattern) return pattern.errors();
     collective.patterns[kind] = static_cast<std::uint32_t>(programs_.patterns.size());

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "collcast/base/check.hpp"
+#include "collcast/evaluate/nodes.hpp"
 
 namespace collcast::workload {
 
@@ -55,8 +56,7 @@ double dispatched_share(const StepInputs& in, const Fabric& fabric, const Group&
   const int ranks = ep.size();
   if (in.options.moe_token_dispatcher == TokenDispatcher::alltoall || ranks == 1) return 1;
   check(e.count % ranks == 0 && e.count % e.groups == 0, "whole experts on each rank, and in each group");
-  bool one_node = true;
-  for (int i = 1; i < ranks; ++i) one_node = one_node && fabric.node_of(ep[i]) == fabric.node_of(ep[0]);
+  const bool one_node = is_on_one_node(fabric, ep);
   // What a token is sent to once each: ranks, or nodes.
   struct Place {
     std::vector<int> in_group;  ///< its experts, by group

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "collcast/base/units.hpp"
+#include "collcast/evaluate/nodes.hpp"
 #include "collcast/workload/impossible_rate.hpp"
 #include "workload/adapters.hpp"
 #include "workload/gradient_exchange.hpp"
@@ -39,10 +40,7 @@ std::string memory_warning(const StepInputs& in, const Fabric& fabric, const Mem
 
 /// ", whose 8 GPUs lie on 8 nodes and would have room on 1"; empty: they lie on one.
 std::string strewn(const Group& group, const Fabric& fabric) {
-  std::vector<NodeId> nodes;
-  for (int i = 0; i < group.size(); ++i) nodes.push_back(fabric.node_of(group[i]));
-  std::sort(nodes.begin(), nodes.end());
-  const auto on = std::unique(nodes.begin(), nodes.end()) - nodes.begin();
+  const int on = node_count(fabric, group);
   if (on == 1) return {};
   const int node = fabric.ranks_per_node(), least = (group.size() + node - 1) / node;
   return ", whose " + std::to_string(group.size()) + " GPUs lie on " + std::to_string(on) + " nodes" +

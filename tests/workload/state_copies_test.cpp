@@ -122,25 +122,25 @@ TEST_CASE("any number of chunks takes what the rules say one by one") {
 TEST_CASE("what the host has the GPU has not between updates, and two chunks of it during one") {
   const StepInputs in = offloading(0.75, 1);
   const MemoryTerms usual = memory_terms(without_host(in), 0), now = memory_terms(in, 0);
-  const double parameters = usual.optimizer() / 12;
-  CHECK(now.optimizer() == Approx(0.25 * usual.optimizer()));
-  CHECK(now.optimizer_states() == Approx(usual.optimizer()));
+  const double parameters = usual.optimizer().value() / 12;
+  CHECK(now.optimizer().value() == Approx(0.25 * usual.optimizer().value()));
+  CHECK(now.optimizer_states().value() == Approx(usual.optimizer().value()));
   // The moments of 0.75 of the parameters in chunks of a MiB at most.
   const int chunks = state_copies(in, 0).chunks;
   CHECK(chunks > 2);
   CHECK(8 * 0.75 * parameters / chunks <= 0x1p20);
   CHECK(8 * 0.75 * parameters / (chunks - 1) > 0x1p20);
-  CHECK(now.returned == Approx(0.75 * parameters * (4 + 8 * 2.0 / chunks)));
-  CHECK(memory_terms(offloading(0.75, 0), 0).returned == Approx(0.75 * parameters * 12));
+  CHECK(now.returned.value() == Approx(0.75 * parameters * (4 + 8 * 2.0 / chunks)));
+  CHECK(memory_terms(offloading(0.75, 0), 0).returned.value() == Approx(0.75 * parameters * 12));
   const MemoryUse use = stage_memory(in, 0, 8), wide = stage_memory(without_host(in), 0, 8);
-  CHECK(static_cast<double>(use.on_host.value()) == Approx(0.75 * usual.optimizer()).margin(2));
+  CHECK(static_cast<double>(use.on_host.value()) == Approx(0.75 * usual.optimizer().value()).margin(2));
   const auto less = [&](MemoryMoment moment) {
     const auto i = static_cast<std::size_t>(moment);
     return static_cast<double>((wide.by_moment[i] - use.by_moment[i]).value());
   };
   const double on_its_way = now.returning.value();
-  CHECK(less(MemoryMoment::forward) == Approx(0.75 * usual.optimizer() - on_its_way).margin(3));
-  CHECK(less(MemoryMoment::backward) == Approx(0.75 * usual.optimizer() - on_its_way).margin(3));
+  CHECK(less(MemoryMoment::forward) == Approx(0.75 * usual.optimizer().value() - on_its_way).margin(3));
+  CHECK(less(MemoryMoment::backward) == Approx(0.75 * usual.optimizer().value() - on_its_way).margin(3));
   CHECK(less(MemoryMoment::optimizer) == Approx(0.75 * parameters * 8 * (1 - 2.0 / chunks)).margin(2));
   CHECK(stage_memory(offloading(1, 0), 0, 8).by_moment.back() == wide.by_moment.back());
 }
@@ -153,7 +153,7 @@ TEST_CASE(
     in.host_bandwidth = Bandwidth(bytes_per_s);
     return memory_terms(in, 0).returning.value();
   };
-  const double returned = memory_terms(in, 0).returned;
+  const double returned = memory_terms(in, 0).returned.value();
   CHECK(returning(1) == Approx(returned));
   CHECK(returning(1e15) == 0);
   // A forward is products of the model's FLOPs of one micro-batch, at the rate that the kernel table says.
@@ -190,13 +190,13 @@ TEST_CASE("a slower GPU has longer kernels and waits less; its copies are what t
 TEST_CASE("of narrower states those are in fp32 that are updated together") {
   StepInputs in = offloading(0.75, 1);
   in.options.precision_aware_optimizer = PrecisionAwareOptimizer{StateFormat::bf16, StateFormat::bf16};
-  const double all = memory_terms(without_host(in), 0).unscaled;
+  const double all = memory_terms(without_host(in), 0).unscaled.value();
   CHECK(all > 0);
-  CHECK(memory_terms(in, 0).unscaled == Approx(0.25 * all));
+  CHECK(memory_terms(in, 0).unscaled.value() == Approx(0.25 * all));
   in.options.optimizer_state_offload->fraction = 1;
-  CHECK(memory_terms(in, 0).unscaled == Approx(all / state_copies(in, 0).chunks));
+  CHECK(memory_terms(in, 0).unscaled.value() == Approx(all / state_copies(in, 0).chunks));
   in.options.optimizer_state_offload->chunk_size_mb = 0;
-  CHECK(memory_terms(in, 0).unscaled == Approx(all));
+  CHECK(memory_terms(in, 0).unscaled.value() == Approx(all));
 }
 
 TEST_CASE("nothing on the host is as without") {

@@ -234,6 +234,17 @@ class GlooCommunicator final : public Communicator {
     return std::make_shared<Options>(context_);
   }
 
+  /// Of a reduction: as many elements in as out, of the operation's type.
+  template <class Options>
+  void set_buffers(Options& o) {
+    with_type(op_.type, [&](auto zero) {
+      using T = decltype(zero);
+      const auto elements = static_cast<std::size_t>(op_.count);
+      if (!op_.in_place) o.setInput(reinterpret_cast<T*>(input_at_), elements);
+      o.setOutput(reinterpret_cast<T*>(output_at_), elements);
+    });
+  }
+
   Run make_run(std::size_t width) {
     const std::int64_t inputs = input_count(op_, rank_), outputs = output_count(op_, rank_);
     switch (op_.kind) {
@@ -298,12 +309,7 @@ class GlooCommunicator final : public Communicator {
       });
     }
     const auto o = options<gloo::AllreduceOptions>();
-    with_type(op_.type, [&](auto zero) {
-      using T = decltype(zero);
-      const auto elements = static_cast<std::size_t>(op_.count);
-      if (!op_.in_place) o->setInput(reinterpret_cast<T*>(input_at_), elements);
-      o->setOutput(reinterpret_cast<T*>(output_at_), elements);
-    });
+    set_buffers(*o);
     o->setReduceFunction(sum_of(op_.type));
     o->setAlgorithm(op_.algorithm == "bcube" ? gloo::AllreduceOptions::Algorithm::BCUBE
                                              : gloo::AllreduceOptions::Algorithm::RING);
@@ -349,12 +355,7 @@ class GlooCommunicator final : public Communicator {
 
   Run make_reduce() {
     const auto o = options<gloo::ReduceOptions>();
-    with_type(op_.type, [&](auto zero) {
-      using T = decltype(zero);
-      const auto elements = static_cast<std::size_t>(op_.count);
-      if (!op_.in_place) o->setInput(reinterpret_cast<T*>(input_at_), elements);
-      o->setOutput(reinterpret_cast<T*>(output_at_), elements);
-    });
+    set_buffers(*o);
     o->setReduceFunction(sum_of(op_.type));
     o->setRoot(op_.root);
     return [o] { gloo::reduce(*o); };

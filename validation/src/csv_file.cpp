@@ -9,6 +9,8 @@
 #include <sstream>
 #include <utility>
 
+#include "collcast/base/words.hpp"
+
 namespace collcast {
 
 std::optional<double> read_number(std::string_view text) {
@@ -16,12 +18,6 @@ std::optional<double> read_number(std::string_view text) {
   const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc{} || stop != text.data() + text.size() || !std::isfinite(value) || value < 0) return {};
   return value;
-}
-
-std::string_view trimmed(std::string_view text) {
-  const std::size_t begin = text.find_first_not_of(" \t");
-  if (begin == std::string_view::npos) return {};
-  return text.substr(begin, text.find_last_not_of(" \t") - begin + 1);
 }
 
 Diagnostics open_quote(const Lines& lines, int column) {

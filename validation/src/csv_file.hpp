@@ -19,7 +19,6 @@ namespace collcast {
 
 /// A finite number from 0.
 std::optional<double> read_number(std::string_view text);
-std::string_view trimmed(std::string_view text);
 /// What is wrong with a line that has a quote at this column which nothing closes.
 Diagnostics open_quote(const Lines&, int column);
 

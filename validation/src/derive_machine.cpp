@@ -11,6 +11,7 @@
 #include <variant>
 #include <vector>
 
+#include "collcast/base/words.hpp"
 #include "collcast/nccl/communicator.hpp"
 #include "collcast/topology/fabric.hpp"
 #include "likeness.hpp"

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <optional>
 
+#include "collcast/base/words.hpp"
 #include "lines.hpp"
 #include "values.hpp"
 
@@ -25,13 +26,6 @@ bool goes_on(const std::string& chip, const std::string& token) {
 std::optional<int> gigabytes(const std::string& memory) { return read_whole(memory.substr(0, memory.find("gb"))); }
 
 }  // namespace
-
-std::string lower(std::string_view text) {
-  std::string out(text);
-  std::transform(out.begin(), out.end(), out.begin(),
-                 [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
-  return out;
-}
 
 GpuName parse_gpu(std::string_view name) {
   GpuName out;

@@ -6,8 +6,6 @@
 
 namespace collcast {
 
-std::string lower(std::string_view);
-
 /// In small letters; empty where the name has no word on it.
 struct GpuName {
   std::string chip, memory;

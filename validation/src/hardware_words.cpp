@@ -5,6 +5,7 @@
 #include <cctype>
 #include <vector>
 
+#include "collcast/base/words.hpp"
 #include "values.hpp"
 
 namespace collcast {

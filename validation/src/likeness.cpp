@@ -7,6 +7,7 @@
 #include <type_traits>
 #include <variant>
 
+#include "collcast/base/words.hpp"
 #include "collcast/nccl/communicator.hpp"
 #include "derive_machine.hpp"
 

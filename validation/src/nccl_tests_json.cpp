@@ -17,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include "collcast/base/words.hpp"
 #include "collcast/validation/measured_table.hpp"
 #include "csv_file.hpp"
 #include "lines.hpp"

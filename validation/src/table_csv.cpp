@@ -7,6 +7,7 @@
 #include <array>
 #include <set>
 
+#include "collcast/base/words.hpp"
 #include "collcast/validation/measured_table.hpp"
 #include "csv_file.hpp"
 #include "lines.hpp"

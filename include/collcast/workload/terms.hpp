@@ -184,23 +184,23 @@ struct MemoryTerms {  ///< of one rank of a stage
   Volume dequantised{};                ///< the largest matrix that is kept quantised, as the pass through it reads it
   Volume unreduced{};                  ///< gradients before they are split, with ZeRO-2 and 3
   bool sums_whole = false;             ///< these are there from one micro-batch to the next
-  double copied = 0;                   ///< bytes of the optimizer's fp32 copies of 16-bit gradients, of the rank's part
-  double unscaled = 0;                 ///< bytes of the optimizer's states in fp32 that are kept narrower, at its step
+  Volume copied{};                     ///< the optimizer's fp32 copies of 16-bit gradients, of the rank's part
+  Volume unscaled{};                   ///< the optimizer's states in fp32 that are kept narrower, at its step
   double share_on_host = 0;            ///< share of the optimizer's states that is in the host's memory between updates
-  double returned = 0;                 ///< bytes of them that are on the GPU at once for an update,
+  Volume returned{};                   ///< of them what is on the GPU at once for an update,
   Volume returning{};                  ///< and have not gone back when the forwards are over that are held
   Volume stale{};                      ///< gradients of the step before, on their way to the other replicas
   Volume error_feedback{};             ///< what compression lost of them
   Volume low_rank{};                   ///< PowerSGD's P and Q
   /// Bytes of the rank's part of the weights, the gradients, the optimizer.
-  double weights() const {
-    return weight_bytes * (parameters.total() - apart) / weight_shares +
-           weight_bytes * apart / (zero >= 3 ? expert_shares : 1) +
-           (base_bytes - weight_bytes) * parameters.base_matrices();
+  Volume weights() const {
+    return Volume(weight_bytes * (parameters.total() - apart) / weight_shares +
+                  weight_bytes * apart / (zero >= 3 ? expert_shares : 1) +
+                  (base_bytes - weight_bytes) * parameters.base_matrices());
   }
-  double gradients() const { return trained(gradient_bytes, gradient_shares, zero >= 2); }
-  double optimizer() const { return (1 - share_on_host) * optimizer_states(); }
-  double optimizer_states() const { return trained(optimizer_bytes, optimizer_shares, zero >= 1); }
+  Volume gradients() const { return Volume(trained(gradient_bytes, gradient_shares, zero >= 2)); }
+  Volume optimizer() const { return (1 - share_on_host) * optimizer_states(); }
+  Volume optimizer_states() const { return Volume(trained(optimizer_bytes, optimizer_shares, zero >= 1)); }
   /// So many bytes of each parameter that is trained.
   double trained(double each, int shares, bool split) const {
     return each * (parameters.trained() - trained_apart) / shares + each * trained_apart / (split ? expert_shares : 1);
@@ -229,7 +229,7 @@ struct MemoryTerms {  ///< of one rank of a stage
     return loss() + gathered + dequantised + returning + (sums_whole ? unreduced : Volume{});
   }
   Volume buffers_of_backward() const { return loss_or_recomputed() + gathered + dequantised + returning + unreduced; }
-  Volume buffers_of_optimizer() const { return Volume(copied + unscaled + returned); }
+  Volume buffers_of_optimizer() const { return copied + unscaled + returned; }
 };
 /// `made`: the orders of a schedule that is made for times, once they are known; before, the most that such may hold.
 MemoryTerms memory_terms(const StepInputs&, int stage, const Orders& made = {});

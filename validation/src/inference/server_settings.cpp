@@ -9,6 +9,7 @@
 #include <variant>
 
 #include "collcast/base/text.hpp"
+#include "collcast/base/words.hpp"
 #include "collcast/validation/inference_table.hpp"
 #include "collcast/workload/precisions.hpp"
 #include "lines.hpp"

@@ -7,6 +7,7 @@
 #include <variant>
 
 #include "collcast/base/text.hpp"
+#include "collcast/base/words.hpp"
 #include "collcast/validation/inference_table.hpp"
 #include "csv_file.hpp"
 #include "inference/server_settings.hpp"

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "collcast/base/units.hpp"
+#include "collcast/base/words.hpp"
 #include "collcast/workload/precisions.hpp"
 #include "gpu_name.hpp"
 #include "lines.hpp"

@@ -5,6 +5,7 @@
 
 #include <utility>
 
+#include "collcast/base/words.hpp"
 #include "gpu_name.hpp"
 
 namespace collcast {

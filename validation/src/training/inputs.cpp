@@ -39,6 +39,7 @@
 #include <utility>
 
 #include "collcast/base/product.hpp"
+#include "collcast/base/words.hpp"
 #include "collcast/nccl/environment.hpp"
 #include "collcast/topology/host_link.hpp"
 #include "collcast/validation/training.hpp"

@@ -6,6 +6,7 @@
 #include <map>
 #include <utility>
 
+#include "collcast/base/words.hpp"
 #include "collcast/validation/training.hpp"
 #include "collcast/workload/power.hpp"
 #include "gpu_name.hpp"

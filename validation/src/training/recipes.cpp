@@ -24,6 +24,7 @@
 #include <string_view>
 #include <vector>
 
+#include "collcast/base/words.hpp"
 #include "gpu_name.hpp"
 
 namespace collcast {

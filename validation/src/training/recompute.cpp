@@ -18,10 +18,10 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <string_view>
 #include <vector>
 
+#include "collcast/base/words.hpp"
 #include "training/recipes.hpp"
 
 namespace collcast {
@@ -60,8 +60,7 @@ double share_of_layers(StepInputs in, double hfu, double mfu) {
 }  // namespace
 
 bool put_recomputation(const TrainingRow& row, StepInputs& in, std::string& assumed, std::string& why) {
-  std::string text = row.recompute;
-  std::ranges::transform(text, text.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  const std::string text = lower(row.recompute);
   TrainingOptions& o = in.options;
   if (text.empty()) {
     const RecomputeModules modules = recipe_recomputes(row);

@@ -8,6 +8,7 @@
 
 #include "collcast/base/csv.hpp"
 #include "collcast/base/text.hpp"
+#include "collcast/base/words.hpp"
 #include "collcast/validation/training_table.hpp"
 #include "collcast/workload/limits.hpp"
 #include "csv_file.hpp"

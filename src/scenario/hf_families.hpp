@@ -1,0 +1,22 @@
+// Architectures that config.json may name, and how the fields of each are read.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "scenario/hf_layers.hpp"
+#include "scenario/reader.hpp"
+
+namespace collcast::input {
+
+struct Architecture {
+  std::string name;
+  std::string model_type;
+  TransformerConfig (*read)(Object&);
+  Windows windows = {};
+  void (*layers)(Reader&, Object&, TransformerConfig&) = nullptr;  ///< of linear attention, or of one part each
+};
+
+std::vector<Architecture> supported_architectures();
+
+}  // namespace collcast::input
