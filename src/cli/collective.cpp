@@ -503,6 +503,25 @@ Exit run_collective(const CommandArgs& args, const Session& session) {
   return answer_ideal(args, q, patience, format, session);
 }
 
+constexpr const char* collective_footer =
+    "Examples:\n"
+    "  collcast collective all_reduce --topology dgx-h100 --nodes 4 --algorithm all --size 1MiB:1GiB:x32\n"
+    "  collcast collective broadcast --topology ring --ranks 8 --link-bandwidth 10GB/s --link-latency 0s \\\n"
+    "      --algorithm ring --chunks 64 --size 1GiB --format json\n"
+    "  collcast collective all_reduce --topology ethernet-hosts --nodes 96 --groups-of 2:48 --concurrent --size "
+    "16MiB\n"
+    "  collcast collective all_reduce --topology dgx-h100 --nodes 2 --library nccl --env NCCL_ALGO=Ring\n"
+    "  collcast collective all_reduce --topology dgx-h100 --library nccl --tuner nccl_tuner.conf\n"
+    "  collcast collective all_reduce --topology dgx-h100 --nodes 16 --set network.plugin.collnet=true --env "
+    "NCCL_COLLNET_ENABLE=1 --algorithm all\n"
+    "  collcast collective all_reduce --topology dgx-h100 --nodes 2 --library ideal --fault 'link: node0.nic3, "
+    "failed: "
+    "true'\n"
+    "  collcast collective all_gather --topology ring --ranks 4 --algorithm msccl:mine.xml\n"
+    "Ctrl-C prints what is known so far, marked partial, and exits with 130.\n"
+    "The formula and the numbers behind a row: the same options after 'collcast explain collective', with its size:\n"
+    "  collcast explain collective all_reduce --topology dgx-h100 --nodes 4 --size 1MiB";
+
 }  // namespace
 
 Command add_collective(CLI::App& parent) {
@@ -518,24 +537,7 @@ Command add_collective(CLI::App& parent) {
   app.add_flag("--links", args->links, "also the busiest links of each simulation")->group("Collective");
   add_limit_options(app, args->limits);
   add_output_options(app, args->output);
-  app.footer(
-      "Examples:\n"
-      "  collcast collective all_reduce --topology dgx-h100 --nodes 4 --algorithm all --size 1MiB:1GiB:x32\n"
-      "  collcast collective broadcast --topology ring --ranks 8 --link-bandwidth 10GB/s --link-latency 0s \\\n"
-      "      --algorithm ring --chunks 64 --size 1GiB --format json\n"
-      "  collcast collective all_reduce --topology ethernet-hosts --nodes 96 --groups-of 2:48 --concurrent --size "
-      "16MiB\n"
-      "  collcast collective all_reduce --topology dgx-h100 --nodes 2 --library nccl --env NCCL_ALGO=Ring\n"
-      "  collcast collective all_reduce --topology dgx-h100 --library nccl --tuner nccl_tuner.conf\n"
-      "  collcast collective all_reduce --topology dgx-h100 --nodes 16 --set network.plugin.collnet=true --env "
-      "NCCL_COLLNET_ENABLE=1 --algorithm all\n"
-      "  collcast collective all_reduce --topology dgx-h100 --nodes 2 --library ideal --fault 'link: node0.nic3, "
-      "failed: "
-      "true'\n"
-      "  collcast collective all_gather --topology ring --ranks 4 --algorithm msccl:mine.xml\n"
-      "Ctrl-C prints what is known so far, marked partial, and exits with 130.\n"
-      "The formula and the numbers behind a row: the same options after 'collcast explain collective', with its size:\n"
-      "  collcast explain collective all_reduce --topology dgx-h100 --nodes 4 --size 1MiB");
+  app.footer(collective_footer);
   return [args](const Session& session) {
     args->collective.of_ideal = args->chunks_curve ? "--chunks-curve" : args->links ? "--links" : "";
     args->collective.machine.outputs = {args->output.file};

@@ -174,6 +174,65 @@ Result<TopologySpec> load_described(const std::string& topology, const Session& 
   return parse_topology(*piped, topology, session.search, overrides);
 }
 
+/// The library that runs on a machine, and what an overlay says of it there.
+struct AsCalibrated {
+  Library library = Library::ideal;
+  std::optional<Calibration> calibration;
+  Diagnostics warnings;
+};
+
+/// The calibration is put into `spec`.
+AsCalibrated put_in_overlay(const MachineOptions& options, const std::vector<Override>& overrides,
+                            const LibraryClues& clues, const Session& session, Result<TopologySpec>& spec,
+                            Diagnostics& errors) {
+  Library usual = usual_library(*spec);
+  if (options.overlay.empty()) return {chosen_library(clues, usual), {}, {}};
+  if (const Result<Overlay> overlay = read_overlay(options.overlay, session))
+    usual = library_with(*overlay, spec->name, usual);
+  AsCalibrated out{chosen_library(clues, usual), {}, {}};
+  out.calibration = load_calibration(options.overlay, spec->name, out.library, false, session, errors);
+  if (!out.calibration) return out;
+  out.warnings = overlay_warnings(options.overlay, *out.calibration, *spec, overrides);
+  spec = calibrated(*spec, *out.calibration);
+  return out;
+}
+
+/// What is asked of a machine's size; 0: nothing.
+struct SizeAsked {
+  int nodes, ranks, ranks_needed;
+
+  int most_ranks() const { return std::max(ranks, ranks_needed); }
+};
+
+/// Where the number of nodes comes from; empty: it is the file's.
+Location place_of_nodes(const MachineOptions& options, const SizeAsked& asked, bool by_ranks) {
+  if (asked.nodes > 0) return typed("--nodes", options.nodes);
+  if (!by_ranks) return {};
+  return asked.ranks >= asked.ranks_needed ? typed("--ranks", options.ranks) : command_line;
+}
+
+/// Of as many nodes as are asked for or needed.
+Result<Fabric> build_as_asked(const TopologySpec& spec, const MachineOptions& options, const SizeAsked& asked) {
+  const int per_node = ranks_per_node(spec);
+  const int needed = (asked.most_ranks() + per_node - 1) / per_node;
+  int nodes = asked.nodes;
+  if (nodes == 0) nodes = spec.teaching && needed > 0 ? needed : std::max(spec.default_nodes, needed);
+  const bool one_node = std::holds_alternative<std::monostate>(spec.network);
+  if (one_node && asked.nodes == 0 && needed > 1)
+    return Diagnostic{command_line,
+                      fmt::format("{} ranks are needed, but {} is one node of {} without a network", asked.most_ranks(),
+                                  spec.name, per_node),
+                      fmt::format("expected up to {} ranks", per_node)};
+  Result<Fabric> fabric =
+      build_within_memory(spec, nodes, place_of_nodes(options, asked, nodes == needed && needed > 0));
+  if (fabric && asked.most_ranks() > fabric->rank_count())
+    return Diagnostic{command_line,
+                      fmt::format("{} ranks are needed, but {} with {} has {}", asked.most_ranks(), spec.name,
+                                  nodes == 1 ? "1 node" : fmt::format("{} nodes", nodes), fabric->rank_count()),
+                      fmt::format("expected --nodes {}, or fewer ranks", needed)};
+  return fabric;
+}
+
 }  // namespace
 
 std::optional<Machine> load_machine(const MachineOptions& options, int ranks_needed, const Session& session,
@@ -196,53 +255,22 @@ std::optional<Machine> load_machine(const MachineOptions& options, int ranks_nee
   else
     for (std::string& file : files_of_machine(*spec)) read.push_back(std::move(file));
   append(errors, check_overwriting(read, options.outputs));
-  Library usual = spec ? usual_library(*spec) : Library::ideal;
-  const auto library = [&] { return chosen_library(clues, usual); };
-  std::optional<Calibration> calibration;
-  Diagnostics warnings;
-  if (spec && !options.overlay.empty()) {
-    if (const Result<Overlay> overlay = read_overlay(options.overlay, session))
-      usual = library_with(*overlay, spec->name, usual);
-    calibration = load_calibration(options.overlay, spec->name, library(), false, session, errors);
-    if (calibration) {
-      warnings = overlay_warnings(options.overlay, *calibration, *spec, overrides);
-      spec = calibrated(*spec, *calibration);
-    }
-  }
+  AsCalibrated as;
+  if (spec) as = put_in_overlay(options, overrides, clues, session, spec, errors);
   if (errors.size() > errors_before) return std::nullopt;
 
-  const int per_node = ranks_per_node(*spec);
-  const int needed = (std::max(*ranks_asked, ranks_needed) + per_node - 1) / per_node;
-  int nodes = *nodes_asked;
-  if (nodes == 0) nodes = spec->teaching && needed > 0 ? needed : std::max(spec->default_nodes, needed);
-  const bool one_node = std::holds_alternative<std::monostate>(spec->network);
-  if (one_node && *nodes_asked == 0 && needed > 1) {
-    errors.push_back({command_line,
-                      fmt::format("{} ranks are needed, but {} is one node of {} without a network",
-                                  std::max(*ranks_asked, ranks_needed), spec->name, per_node),
-                      fmt::format("expected up to {} ranks", per_node)});
-    return std::nullopt;
-  }
-  Location asked_at;  // of the number of nodes; empty: it is the file's
-  if (*nodes_asked > 0)
-    asked_at = typed("--nodes", options.nodes);
-  else if (nodes == needed && needed > 0)
-    asked_at = *ranks_asked >= ranks_needed ? typed("--ranks", options.ranks) : command_line;
-  Result<Fabric> fabric = build_within_memory(*spec, nodes, asked_at);
+  const SizeAsked asked{*nodes_asked, *ranks_asked, ranks_needed};
+  Result<Fabric> fabric = build_as_asked(*spec, options, asked);
   if (!fabric) {
     append(errors, fabric.errors());
     return std::nullopt;
   }
-  const int ranks = *ranks_asked > 0 ? *ranks_asked : fabric->rank_count();
-  if (std::max(ranks, ranks_needed) > fabric->rank_count()) {
-    errors.push_back(
-        {command_line,
-         fmt::format("{} ranks are needed, but {} with {} has {}", std::max(ranks, ranks_needed), spec->name,
-                     nodes == 1 ? "1 node" : fmt::format("{} nodes", nodes), fabric->rank_count()),
-         fmt::format("expected --nodes {}, or fewer ranks", needed)});
-    return std::nullopt;
-  }
-  return Machine{std::move(fabric).value(), ranks, library(), std::move(calibration), std::move(warnings)};
+  const int ranks = asked.ranks > 0 ? asked.ranks : fabric->rank_count();
+  return Machine{.fabric = std::move(fabric).value(),
+                 .ranks = ranks,
+                 .library = as.library,
+                 .calibration = std::move(as.calibration),
+                 .warnings = std::move(as.warnings)};
 }
 
 Result<Fabric> build_within_memory(const TopologySpec& spec, int nodes, const Location& asked_at) {

@@ -61,6 +61,79 @@ std::string kept_text(const MeasureReport& report, std::size_t lost, bool shown,
              : fmt::format("finished: {}, which {} {}", rows_text(kept), kept == 1 ? "stays" : "stay", files.kept());
 }
 
+/// A rank whose rows the process that started it keeps.
+Exit run_reporting_rank(const MeasureQuestion& question, const std::string& reports_to, const Session& session,
+                        bool& library_busy) {
+  const MeasureOutcome outcome = report_rank(question.plan, *question.member, reports_to);
+  library_busy = outcome.library_busy;
+  if (outcome.ending == Ending::refused) say(session, "measurement", outcome.problems, {});
+  return Exit::ok;  // whoever started it has heard the rest
+}
+
+/// What was measured, and how that ended.
+struct MeasuredRun {
+  MeasureReport report;
+  MeasureOutcome outcome;
+  bool kept = true;  ///< every row, in the files
+};
+
+/// Rows are kept as they come.
+MeasuredRun measure_into(MeasuredFiles& files, const MeasureQuestion& question, const Session& session) {
+  MeasuredRun out;
+  MeasureReport& report = out.report;
+  report.ranks = question.ranks;
+  report.datatype = question.plan.datatype;
+  Progress progress(session, question.plan.kinds.size() * question.plan.sizes.size());
+  std::optional<std::pair<CollectiveKind, Bytes>> doing;
+  MeasureSink sink;
+  sink.system = [&](const MeasuredSystem& system) { report.system = system; };
+  sink.begin = [&](CollectiveKind kind, Bytes size) {
+    // Once per size, whether the buffers are the same or not.
+    if (doing != std::pair(kind, size)) progress.begin(fmt::format("{} {}", to_string(kind), format_bytes(size)));
+    doing = {kind, size};
+  };
+  sink.row = [&](const MeasuredRow& row) {
+    report.rows.push_back(row);
+    out.kept = files.keep(report);
+    return out.kept;
+  };
+  sink.note = [&](const std::string& note) { report.notes.push_back(note); };
+  out.outcome =
+      question.member ? run_rank(question.plan, *question.member, sink) : launch(question.plan, question.ranks, sink);
+  report.complete = out.outcome.ending == Ending::finished;
+  report.problems = out.outcome.problems;
+  return out;
+}
+
+/// Ends as the shell expects of a program that was interrupted.
+void raise_signal(int signal, const Session& session) {
+  if (signal == 0) return;
+  session.out.flush();
+  std::signal(signal, SIG_DFL);
+  std::raise(signal);
+}
+
+/// The files' end, and what is said. Of a world's ranks each says what went wrong on it; what became of the rows, and
+/// that all were stopped, rank 0 does.
+Exit conclude_measure(MeasuredRun& run, bool speaks, MeasuredFiles& files, const Session& session) {
+  auto& [report, outcome, kept] = run;
+  const bool shown = !kept && speaks && files.show(report);
+  Exit written = Exit::ok;
+  if (kept && speaks && !report.rows.empty()) written = files.close(report);
+  if (speaks && !(files.shows_notes() && !report.rows.empty()))
+    for (const std::string& note : report.notes) session.err << "note: " << note << '\n';
+  if (!kept) report.problems.push_back(fmt::format("stopped: its rows cannot be written to {}", files.place()));
+  if (speaks || outcome.ending != Ending::stopped)
+    say(session, "measurement", report.problems,
+        speaks ? kept_text(report, kept ? 0 : 1, shown, files) : std::string());
+  raise_signal(outcome.signal, session);
+  if (!kept || written != Exit::ok) return Exit::bad_input;
+  if (speaks && report.rows.empty() && outcome.ending == Ending::finished)
+    return refuse(session,
+                  {{command_line, "nothing was measured: every size was left out", "expected a larger --size"}});
+  return exit_of(outcome.ending);
+}
+
 Exit run_measure(const MeasureArgs& args, const Session& session, bool& library_busy) {
   Diagnostics errors;
   const auto question = understand(args, session, errors);
@@ -71,66 +144,25 @@ Exit run_measure(const MeasureArgs& args, const Session& session, bool& library_
     say(session, "this machine", question->lacking, "'collcast backends' says what can run here");
     return Exit::lacking;
   }
-
-  if (const auto where = session.environment.find(reporting_variable);
-      where != session.environment.end() && question->member) {
-    const MeasureOutcome outcome = report_rank(question->plan, *question->member, where->second);
-    library_busy = outcome.library_busy;
-    if (outcome.ending == Ending::refused) say(session, "measurement", outcome.problems, {});
-    return Exit::ok;  // whoever started it has heard the rest
-  }
-
-  MeasureReport report;
-  report.ranks = question->ranks;
-  report.datatype = question->plan.datatype;
-  bool kept = true;
-  std::optional<Progress> progress(std::in_place, session, question->plan.kinds.size() * question->plan.sizes.size());
-  std::optional<std::pair<CollectiveKind, Bytes>> doing;
-  MeasureSink sink;
-  sink.system = [&](const MeasuredSystem& system) { report.system = system; };
-  sink.begin = [&](CollectiveKind kind, Bytes size) {
-    // Once per size, whether the buffers are the same or not.
-    if (doing != std::pair(kind, size)) progress->begin(fmt::format("{} {}", to_string(kind), format_bytes(size)));
-    doing = {kind, size};
-  };
-  sink.row = [&](const MeasuredRow& row) {
-    report.rows.push_back(row);
-    kept = files.keep(report);
-    return kept;
-  };
-  sink.note = [&](const std::string& note) { report.notes.push_back(note); };
-  const MeasureOutcome outcome = question->member ? run_rank(question->plan, *question->member, sink)
-                                                  : launch(question->plan, question->ranks, sink);
-  progress.reset();
-  library_busy = outcome.library_busy;
-
+  const auto reports_to = session.environment.find(reporting_variable);
+  if (reports_to != session.environment.end() && question->member)
+    return run_reporting_rank(*question, reports_to->second, session, library_busy);
+  MeasuredRun run = measure_into(files, *question, session);
+  library_busy = run.outcome.library_busy;
   // All ranks are done from here on.
-  report.complete = outcome.ending == Ending::finished;
-  report.problems = outcome.problems;
   const bool speaks = !question->member || question->member->rank == 0;
-  const bool shown = !kept && speaks && files.show(report);
-  Exit written = Exit::ok;
-  if (kept && speaks && !report.rows.empty()) written = files.close(report);
-  if (speaks && !(files.shows_notes() && !report.rows.empty()))
-    for (const std::string& note : report.notes) session.err << "note: " << note << '\n';
-  if (!kept) report.problems.push_back(fmt::format("stopped: its rows cannot be written to {}", files.place()));
-  // Of a world's ranks each says what went wrong on it; what became of the rows, and that all were stopped, rank 0
-  // does.
-  if (speaks || outcome.ending != Ending::stopped)
-    say(session, "measurement", report.problems,
-        speaks ? kept_text(report, kept ? 0 : 1, shown, files) : std::string());
-  if (outcome.signal != 0) {
-    // Ends as the shell expects of a program that was interrupted.
-    session.out.flush();
-    std::signal(outcome.signal, SIG_DFL);
-    std::raise(outcome.signal);
-  }
-  if (!kept || written != Exit::ok) return Exit::bad_input;
-  if (speaks && report.rows.empty() && outcome.ending == Ending::finished)
-    return refuse(session,
-                  {{command_line, "nothing was measured: every size was left out", "expected a larger --size"}});
-  return exit_of(outcome.ending);
+  return conclude_measure(run, speaks, files, session);
 }
+
+constexpr const char* measure_footer =
+    "Examples:\n"
+    "  collcast measure all_reduce --backend gloo --ranks 4 --size 8:64MiB:x2\n"
+    "  collcast measure all --backend gloo --ranks 2 --output measured/\n"
+    "  collcast measure all_reduce --backend nccl --size 8:16GiB:x2 --output all_reduce.csv\n"
+    "  torchrun --nproc-per-node 8 --no-python collcast measure all_gather --backend nccl --output all_gather.csv\n"
+    "  srun collcast measure all_reduce --backend gloo --rendezvous node1:29500\n"
+    "  mpirun -np 4 collcast measure all --backend mpi --output measured/\n"
+    "  collcast measure kernels gemm --output gemm.csv";
 
 }  // namespace
 
@@ -143,15 +175,7 @@ Command add_measure(CLI::App& parent) {
   app.get_option("--output")
       ->description(
           "FILE.csv: the table, with its sidecar FILE.yaml; DIR/: one for each KIND; other formats: at the end");
-  app.footer(
-      "Examples:\n"
-      "  collcast measure all_reduce --backend gloo --ranks 4 --size 8:64MiB:x2\n"
-      "  collcast measure all --backend gloo --ranks 2 --output measured/\n"
-      "  collcast measure all_reduce --backend nccl --size 8:16GiB:x2 --output all_reduce.csv\n"
-      "  torchrun --nproc-per-node 8 --no-python collcast measure all_gather --backend nccl --output all_gather.csv\n"
-      "  srun collcast measure all_reduce --backend gloo --rendezvous node1:29500\n"
-      "  mpirun -np 4 collcast measure all --backend mpi --output measured/\n"
-      "  collcast measure kernels gemm --output gemm.csv");
+  app.footer(measure_footer);
   const Command kernels = add_measure_kernels(app);
   return [args, &app, kernels](const Session& session) {
     if (app.got_subcommand("kernels")) return kernels(session);

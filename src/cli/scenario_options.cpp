@@ -203,14 +203,60 @@ void add_scenario_options(CLI::App& app, ScenarioArgs& args) {
   add_env_option(app, args.env);
 }
 
+namespace {
+
+void refuse_no_scenario(const Session& session, Diagnostics& errors) {
+  std::vector<std::string> known;
+  for (const TopologyEntry& entry : list_scenarios(session.search)) known.push_back(entry.name);
+  errors.push_back({command_line, "SCENARIO is missing: which scenario?",
+                    fmt::format("expected one of: {}, a file, or -; 'collcast step --list' says what they are",
+                                fmt::join(known, ", "))});
+}
+
+/// Options of collectives beside a scenario of tasks, which has none.
+void refuse_options_of_steps(const ScenarioArgs& args, Diagnostics& errors) {
+  const auto refuse = [&](const char* option, bool given) {
+    if (given)
+      errors.push_back({command_line, fmt::format("{} has no effect on a scenario of tasks", option),
+                        "its times are given; remove the option"});
+  };
+  refuse("--env", !args.env.empty());
+  refuse("--algorithm", !args.algorithm.empty());
+  refuse("--chunks", !args.chunks.empty());
+  refuse("--channels", !args.channels.empty());
+  refuse("--library", !args.library.empty());
+}
+
+/// The files that were read for it, which no output may be.
+std::vector<std::string> files_of_scenario(const Scenario& scenario, const ScenarioArgs& args) {
+  std::vector<std::string> out = files_of_machine(scenario.topology);
+  out.insert(out.end(),
+             {scenario.file, scenario.origins.of("model.hidden").file, scenario.schedule_file, args.overlay});
+  if (scenario.step)
+    for (std::string& file : files_of_kernels(scenario.step->kernels)) out.push_back(std::move(file));
+  return out;
+}
+
+/// What the scenario says that this command does not follow.
+void warn_of_no_effect(const ScenarioArgs& args, Scenario& scenario) {
+  if (scenario.step && args.unfolded && scenario.sharing == Sharing::fifo && !scenario.step->weights.empty())
+    scenario.warnings.push_back({scenario.origins.of("collectives.weights"),
+                                 "weights have no effect on sharing fifo, where messages go one after the other",
+                                 "expected sharing max_min, or no weights"});
+  if (scenario.step && !args.unfolded && !(scenario.step->priorities.empty() && scenario.step->weights.empty()))
+    scenario.warnings.push_back(
+        {scenario.origins.of(scenario.step->priorities.empty() ? "collectives.weights" : "collectives.priorities"),
+         "priorities and weights have no effect here: collectives are timed one by one",
+         "'collcast step --unfolded' has messages that meet"});
+  if (!args.sweeps && !scenario.sweep.empty())
+    scenario.warnings.push_back({scenario.sweep.front().where, "the scenario's sweep has no effect here",
+                                 "'collcast step' runs it, and --set sets one of its points"});
+}
+
+}  // namespace
+
 Result<Scenario> load(const ScenarioArgs& args, const Session& session, Diagnostics errors) {
-  if (args.scenario.empty()) {
-    std::vector<std::string> known;
-    for (const TopologyEntry& entry : list_scenarios(session.search)) known.push_back(entry.name);
-    errors.push_back({command_line, "SCENARIO is missing: which scenario?",
-                      fmt::format("expected one of: {}, a file, or -; 'collcast step --list' says what they are",
-                                  fmt::join(known, ", "))});
-  }
+  if (args.scenario.empty()) refuse_no_scenario(session, errors);
   const ScenarioOptions options = scenario_options(args, session, errors);
   CollectivePolicy asked;
   override_policy(args, asked, errors);
@@ -229,38 +275,12 @@ Result<Scenario> load(const ScenarioArgs& args, const Session& session, Diagnost
   check_library_options(args, scenario, errors);
   scenario.library_stated = scenario.library_stated || !args.library.empty();
   check_faults(scenario, errors);
-  if (!scenario.step && !args.env.empty())
-    errors.push_back(
-        {command_line, "--env has no effect on a scenario of tasks", "its times are given; remove the option"});
-  if (!scenario.step)
-    for (const auto& [option, value] : {std::pair<const char*, const std::string&>{"--algorithm", args.algorithm},
-                                        {"--chunks", args.chunks},
-                                        {"--channels", args.channels},
-                                        {"--library", args.library}})
-      if (!value.empty())
-        errors.push_back({command_line, fmt::format("{} has no effect on a scenario of tasks", option),
-                          "its times are given; remove the option"});
-  std::vector<std::string> inputs = files_of_machine(scenario.topology);
-  inputs.insert(inputs.end(),
-                {scenario.file, scenario.origins.of("model.hidden").file, scenario.schedule_file, args.overlay});
-  if (scenario.step)
-    for (std::string& file : files_of_kernels(scenario.step->kernels)) inputs.push_back(std::move(file));
-  append(errors, check_overwriting(inputs, args.outputs));
+  if (!scenario.step) refuse_options_of_steps(args, errors);
+  append(errors, check_overwriting(files_of_scenario(scenario, args), args.outputs));
   if (!args.overlay.empty()) calibrate(args, session, scenario, errors);
   if (!errors.empty()) return errors;
   if (sharing) scenario.sharing = *sharing;
-  if (scenario.step && args.unfolded && scenario.sharing == Sharing::fifo && !scenario.step->weights.empty())
-    scenario.warnings.push_back({scenario.origins.of("collectives.weights"),
-                                 "weights have no effect on sharing fifo, where messages go one after the other",
-                                 "expected sharing max_min, or no weights"});
-  if (scenario.step && !args.unfolded && !(scenario.step->priorities.empty() && scenario.step->weights.empty()))
-    scenario.warnings.push_back(
-        {scenario.origins.of(scenario.step->priorities.empty() ? "collectives.weights" : "collectives.priorities"),
-         "priorities and weights have no effect here: collectives are timed one by one",
-         "'collcast step --unfolded' has messages that meet"});
-  if (!args.sweeps && !scenario.sweep.empty())
-    scenario.warnings.push_back({scenario.sweep.front().where, "the scenario's sweep has no effect here",
-                                 "'collcast step' runs it, and --set sets one of its points"});
+  warn_of_no_effect(args, scenario);
   if (!args.algorithm.empty()) scenario.origins.set("collectives.algorithm", typed("--algorithm", args.algorithm));
   if (!args.library.empty()) scenario.origins.set("collectives.library", typed("--library", args.library));
   return scenario;

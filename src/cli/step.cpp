@@ -85,69 +85,81 @@ Exit run_step(const StepArgs& args, const Session& session) {
   return Exit::gate_failed;
 }
 
+/// What is run, and how.
+void add_step_options(CLI::App& app, StepArgs& args) {
+  add_scenario_options(app, args.scenario);
+  app.get_option("--what-if")->description("a variant of the scenario; or all, each beside the scenario as it is");
+  add_fault_option(
+      app, args.scenario.faults,
+      "a GPU that computes slowly or unevenly, or a link that is slow or has failed, in the words of the scenario's "
+      "'faults' (repeatable)");
+  app.add_option("--seeds", args.scenario.seeds,
+                 "draws of the faults' jitter: as given, and with all seeds 1, 2 ... higher (default: 1)")
+      ->type_name("N")
+      ->group("Machine");
+  app.add_option("--measured", args.scenario.measured,
+                 "what the step took where it was run: how far the forecast is, and the one scale of all kernels "
+                 "(topology.gpu.kernel_scale) with which it would be that")
+      ->type_name("TIME")
+      ->group("Model");
+  app.add_flag("--unfolded", args.scenario.unfolded,
+               "beside the step, every rank of it for itself and every collective message by message, in one "
+               "simulation; of library ideal")
+      ->group("Model");
+  app.add_option("--sweep", args.sweeps,
+                 "the step with each of several values, side by side: V1,V2 ... or a range of whole numbers "
+                 "FIRST:LAST:xK or FIRST:LAST:+K (repeatable: all combinations); instead of the scenario's own sweep")
+      ->type_name("PATH=VALUES")
+      ->allow_extra_args(false)
+      ->group("Scenario");
+}
+
+/// What is written beside the page.
+void add_step_outputs(CLI::App& app, StepArgs& args) {
+  app.add_flag("--operations", args.operations, "list the kernels of a layer")->group("Output");
+  app.add_option("--trace", args.trace, "write the timeline to FILE, for ui.perfetto.dev or chrome://tracing")
+      ->type_name("FILE")
+      ->group("Output");
+  app.add_option("--write-schedule", args.schedule,
+                 "write what each pipeline stage does, turn by turn, to FILE, which layout.schedule can name; .csv: as "
+                 "PyTorch's torch.distributed.pipelining has it")
+      ->type_name("FILE")
+      ->group("Output");
+}
+
+constexpr const char* step_footer =
+    "Examples:\n"
+    "  collcast step --list\n"
+    "  collcast step llama3-70b-64xh100\n"
+    "  collcast step llama3-70b-64xh100 --set layout.tp=4 --set layout.pp=4 --trace step.json\n"
+    "  collcast step llama3-70b-64xh100 --write-schedule orders.yaml\n"
+    "  collcast step llama3-70b-64xh100 --set layout.schedule=./orders.yaml\n"
+    "  collcast step llama3-70b-64xh100 --fault 'gpu: 12, compute: 80%'\n"
+    "  collcast step llama3-70b-64xh100 --fault 'gpu: 12, compute: 80%, from: 2s'\n"
+    "  collcast step llama3-8b-8xh100 --fault 'gpu: all, jitter: 3%, seed: 7' --seeds 20\n"
+    "  collcast step llama3-70b-64xh100 --measured 18.1s\n"
+    "  collcast step llama3-70b-64xh100 --unfolded --chunks 1\n"
+    "  collcast step llama3-70b-inference-8xh100 --set inference.batch=64\n"
+    "  collcast step llama3-70b-inference-8xh100 --sweep inference.batch=1:256:x4 --sweep layout.tp=4,8\n"
+    "  collcast step llama3-70b-64xh100 --sweep topology.network.link.bandwidth=100Gb/s,200Gb/s,400Gb/s\n"
+    "  collcast step gpt3-512gpu --what-if all\n"
+    "Ctrl-C and --time-limit print what is known by then, marked partial.\n"
+    "Limits under 'gates' in the scenario are checked: a broken one exits with 1; of a sweep none is.\n"
+    "The formula and the numbers behind every figure: the same options after 'collcast explain step':\n"
+    "  collcast explain step llama3-70b-64xh100";
+
 }  // namespace
 
 Command add_step(CLI::App& parent) {
   const auto args = std::make_shared<StepArgs>();
   CLI::App& app =
       *parent.add_subcommand("step", "one training step, or a batch of inference: times, what is exposed, memory, MFU");
-  add_scenario_options(app, args->scenario);
-  app.get_option("--what-if")->description("a variant of the scenario; or all, each beside the scenario as it is");
-  add_fault_option(
-      app, args->scenario.faults,
-      "a GPU that computes slowly or unevenly, or a link that is slow or has failed, in the words of the scenario's "
-      "'faults' (repeatable)");
-  app.add_option("--seeds", args->scenario.seeds,
-                 "draws of the faults' jitter: as given, and with all seeds 1, 2 ... higher (default: 1)")
-      ->type_name("N")
-      ->group("Machine");
-  app.add_option("--measured", args->scenario.measured,
-                 "what the step took where it was run: how far the forecast is, and the one scale of all kernels "
-                 "(topology.gpu.kernel_scale) with which it would be that")
-      ->type_name("TIME")
-      ->group("Model");
-  app.add_flag("--unfolded", args->scenario.unfolded,
-               "beside the step, every rank of it for itself and every collective message by message, in one "
-               "simulation; of library ideal")
-      ->group("Model");
-  app.add_option("--sweep", args->sweeps,
-                 "the step with each of several values, side by side: V1,V2 ... or a range of whole numbers "
-                 "FIRST:LAST:xK or FIRST:LAST:+K (repeatable: all combinations); instead of the scenario's own sweep")
-      ->type_name("PATH=VALUES")
-      ->allow_extra_args(false)
-      ->group("Scenario");
+  add_step_options(app, *args);
   add_list_option(app, args->list);
-  app.add_flag("--operations", args->operations, "list the kernels of a layer")->group("Output");
-  app.add_option("--trace", args->trace, "write the timeline to FILE, for ui.perfetto.dev or chrome://tracing")
-      ->type_name("FILE")
-      ->group("Output");
-  app.add_option("--write-schedule", args->schedule,
-                 "write what each pipeline stage does, turn by turn, to FILE, which layout.schedule can name; .csv: as "
-                 "PyTorch's torch.distributed.pipelining has it")
-      ->type_name("FILE")
-      ->group("Output");
+  add_step_outputs(app, *args);
   add_limit_options(app, args->limits);
   add_output_options(app, args->output);
-  app.footer(
-      "Examples:\n"
-      "  collcast step --list\n"
-      "  collcast step llama3-70b-64xh100\n"
-      "  collcast step llama3-70b-64xh100 --set layout.tp=4 --set layout.pp=4 --trace step.json\n"
-      "  collcast step llama3-70b-64xh100 --write-schedule orders.yaml\n"
-      "  collcast step llama3-70b-64xh100 --set layout.schedule=./orders.yaml\n"
-      "  collcast step llama3-70b-64xh100 --fault 'gpu: 12, compute: 80%'\n"
-      "  collcast step llama3-70b-64xh100 --fault 'gpu: 12, compute: 80%, from: 2s'\n"
-      "  collcast step llama3-8b-8xh100 --fault 'gpu: all, jitter: 3%, seed: 7' --seeds 20\n"
-      "  collcast step llama3-70b-64xh100 --measured 18.1s\n"
-      "  collcast step llama3-70b-64xh100 --unfolded --chunks 1\n"
-      "  collcast step llama3-70b-inference-8xh100 --set inference.batch=64\n"
-      "  collcast step llama3-70b-inference-8xh100 --sweep inference.batch=1:256:x4 --sweep layout.tp=4,8\n"
-      "  collcast step llama3-70b-64xh100 --sweep topology.network.link.bandwidth=100Gb/s,200Gb/s,400Gb/s\n"
-      "  collcast step gpt3-512gpu --what-if all\n"
-      "Ctrl-C and --time-limit print what is known by then, marked partial.\n"
-      "Limits under 'gates' in the scenario are checked: a broken one exits with 1; of a sweep none is.\n"
-      "The formula and the numbers behind every figure: the same options after 'collcast explain step':\n"
-      "  collcast explain step llama3-70b-64xh100");
+  app.footer(step_footer);
   return [args, &app](const Session& session) {
     args->scenario.outputs = {args->output.file, args->trace, args->schedule};
     args->scenario.must_simulate = !args->trace.empty();

@@ -214,6 +214,40 @@ void add_target(CLI::App& app, MachineOptions& machine, const char* name) {
       ->group("Machine");
 }
 
+/// What of NCCL is shown.
+void add_nccl_options(CLI::App& app, TopologyArgs& args) {
+  app.add_flag("--nccl", args.nccl,
+               "also NCCL's channels, their speeds, rings and trees among all ranks, as NCCL_DEBUG=INFO prints them")
+      ->group("Machine");
+  app.add_option("--rank", args.rank, "with --nccl: whose Ring and Trees lines (default: 0)")
+      ->type_name("R")
+      ->group("Machine");
+  app.add_option("--env", args.env, "with --nccl: a variable of NCCL's, such as NCCL_MAX_NCHANNELS=4 (repeatable)")
+      ->type_name("NAME=VALUE")
+      ->allow_extra_args(false)
+      ->group("Machine");
+  app.add_option("--graph", args.graph,
+                 "with --nccl: channels of NCCL's graph XML, which run, and what the search finds otherwise")
+      ->type_name("FILE")
+      ->group("Machine");
+}
+
+constexpr const char* topology_show_footer =
+    "Examples:\n  collcast topology show dgx-h100 --nodes 4\n  collcast topology show dgx-h100 --nodes 4 --nccl\n"
+    "  collcast topology show dgx-h100 --nodes 4 --nccl --rank 9 --env NCCL_MAX_NCHANNELS=4\n"
+    "  collcast topology show my-machine.yaml --nccl --graph graph.xml\n"
+    "  collcast topology show ring --ranks 8 --link-bandwidth 10GB/s --link-latency 0s";
+constexpr const char* topology_check_footer =
+    "Examples:\n  collcast topology check dgx-h100\n"
+    "  nvidia-smi topo -m | collcast topology import - --like dgx-a100 --nic-rate 100Gb/s | collcast topology check "
+    "-";
+constexpr const char* topology_import_footer =
+    "Examples:\n  collcast topology import topo.xml --like dgx-h100 --output my-machine.yaml\n"
+    "  nvidia-smi topo -m | collcast topology import - --like dgx-a100 --nic-rate 100Gb/s --output my-machine.yaml";
+constexpr const char* topology_export_footer =
+    "Examples:\n  collcast topology export dgx-h100 --nodes 2 --output dgx-h100.dot\n"
+    "  collcast topology export dgx-h100 --to nccl-xml --output topo.xml";
+
 }  // namespace
 
 Command add_topology(CLI::App& parent) {
@@ -225,47 +259,23 @@ Command add_topology(CLI::App& parent) {
   list->footer("Example:\n  collcast topology list");
   CLI::App* show = app.add_subcommand("show", "devices, links, rates and their sources, examples of paths");
   add_target(*show, args->machine, "NAME");
-  show->add_flag("--nccl", args->nccl,
-                 "also NCCL's channels, their speeds, rings and trees among all ranks, as NCCL_DEBUG=INFO prints them")
-      ->group("Machine");
-  show->add_option("--rank", args->rank, "with --nccl: whose Ring and Trees lines (default: 0)")
-      ->type_name("R")
-      ->group("Machine");
-  show->add_option("--env", args->env, "with --nccl: a variable of NCCL's, such as NCCL_MAX_NCHANNELS=4 (repeatable)")
-      ->type_name("NAME=VALUE")
-      ->allow_extra_args(false)
-      ->group("Machine");
-  show->add_option("--graph", args->graph,
-                   "with --nccl: channels of NCCL's graph XML, which run, and what the search finds otherwise")
-      ->type_name("FILE")
-      ->group("Machine");
+  add_nccl_options(*show, *args);
   add_output_options(*show, args->output);
-  show->footer(
-      "Examples:\n  collcast topology show dgx-h100 --nodes 4\n  collcast topology show dgx-h100 --nodes 4 --nccl\n"
-      "  collcast topology show dgx-h100 --nodes 4 --nccl --rank 9 --env NCCL_MAX_NCHANNELS=4\n"
-      "  collcast topology show my-machine.yaml --nccl --graph graph.xml\n"
-      "  collcast topology show ring --ranks 8 --link-bandwidth 10GB/s --link-latency 0s");
+  show->footer(topology_show_footer);
   CLI::App* check = app.add_subcommand("check", "everything that is wrong with a file, or 'ok' and its size");
   add_target(*check, args->machine, "FILE");
   add_output_options(*check, args->output);
-  check->footer(
-      "Examples:\n  collcast topology check dgx-h100\n"
-      "  nvidia-smi topo -m | collcast topology import - --like dgx-a100 --nic-rate 100Gb/s | collcast topology check "
-      "-");
+  check->footer(topology_check_footer);
   CLI::App* import = app.add_subcommand("import", "a machine's file from NCCL's topology XML or nvidia-smi topo -m");
   add_import_options(*import, args->import);
-  import->footer(
-      "Examples:\n  collcast topology import topo.xml --like dgx-h100 --output my-machine.yaml\n"
-      "  nvidia-smi topo -m | collcast topology import - --like dgx-a100 --nic-rate 100Gb/s --output my-machine.yaml");
+  import->footer(topology_import_footer);
   CLI::App* out = app.add_subcommand("export", "a machine for other programs: its whole graph, or a node for NCCL");
   add_target(*out, args->exported.machine, "NAME");
   add_export_formats(*out, args->exported);
   out->add_option("--output", args->exported.output,
                   "write the result to FILE, complete or not at all ('-': standard output)")
       ->type_name("FILE");
-  out->footer(
-      "Examples:\n  collcast topology export dgx-h100 --nodes 2 --output dgx-h100.dot\n"
-      "  collcast topology export dgx-h100 --to nccl-xml --output topo.xml");
+  out->footer(topology_export_footer);
   app.footer("Example:\n  collcast topology show dgx-h100");
   return [=](const Session& session) {
     args->machine.outputs = {args->output.file};

@@ -184,6 +184,85 @@ std::string of_its_file(const Diagnostic& warning) {
   return fmt::format("{}: {}", to_text(where), warning.message);
 }
 
+/// What paths hold, together, and what is said of it in documents.
+struct Loaded {
+  Readings readings;
+  std::vector<std::string> said;
+};
+
+/// Tables have names apart, and what is left out is told, once.
+void settle(Loaded& all) {
+  Readings& readings = all.readings;
+  for (Diagnostic& renamed : name_apart(readings.tables)) {
+    all.said.push_back(of_its_file(renamed));
+    readings.warnings.push_back(std::move(renamed));
+  }
+  for (const Diagnostic& reason : readings.unread)
+    readings.warnings.push_back({reason.where, reason.message + ": the file is left out", reason.hint});
+  const Diagnostics untimed = few_of_each_file(readings.untimed, readings.more_untimed);
+  append(readings.warnings, untimed);
+  append(readings.unread, untimed);
+}
+
+/// Each path and each file once.
+Loaded load_all(const std::vector<std::string>& paths, Diagnostics& errors) {
+  Loaded out;
+  Readings& all = out.readings;
+  std::set<std::filesystem::path> seen, files;
+  for (const std::string& path : paths) {
+    std::error_code ignored;
+    if (!seen.insert(std::filesystem::weakly_canonical(path, ignored)).second) {
+      all.warnings.push_back(
+          {typed("--measured", path), fmt::format("'{}' is given twice", shown(path)), "it counts once"});
+      continue;
+    }
+    Result<Readings> one =
+        path == "-" ? load_measured_stream(std::cin, "standard input") : load_measured(path, typed("--measured", path));
+    if (!one) {
+      append(errors, one.errors());
+      continue;
+    }
+    Readings readings = std::move(one).value();
+    count_once(readings, files);
+    std::move(readings.tables.begin(), readings.tables.end(), std::back_inserter(all.tables));
+    for (const Diagnostic& warning : readings.warnings) out.said.push_back(of_its_file(warning));
+    append(all.warnings, readings.warnings);
+    append(all.unread, readings.unread);
+    append(all.untimed, readings.untimed);
+    all.more_untimed.merge(readings.more_untimed);
+  }
+  settle(out);
+  return out;
+}
+
+void print_warnings(const Diagnostics& warnings, const Session& session) {
+  for (const Diagnostic& warning : warnings)
+    session.err << fmt::format("{}: warning: {}\n", to_text(warning.where), warning.message)
+                << (warning.hint.empty() ? std::string() : fmt::format("    note: {}\n", warning.hint));
+}
+
+/// The files of tables and machines, and the overlay's, which no output may be.
+std::vector<std::string> measured_inputs(const MeasuredArgs& args, const std::vector<std::string>& paths,
+                                         const std::optional<Machines>& machines) {
+  std::vector<std::string> out{args.machine.overlay};
+  for (const std::string& path : paths)
+    for (std::string& file : files_of_measured(path)) out.push_back(std::move(file));
+  if (machines)
+    for (const TopologySpec& spec : machines->specs())
+      for (std::string& file : files_of_machine(spec)) out.push_back(std::move(file));
+  return out;
+}
+
+/// Tables that --part leaves no row of; where none is left at all, that is an error.
+std::vector<UnscoredTable> take_part(const MeasuredArgs& args, const SizePart& part, std::vector<MeasuredTable>& tables,
+                                     Diagnostics& errors) {
+  std::vector<UnscoredTable> emptied = keep_part(tables, part);
+  if (tables.empty())
+    for (const UnscoredTable& table : emptied)
+      errors.push_back({typed("--part", args.part), fmt::format("table '{}': {}", table.id, table.why), table.hint});
+  return emptied;
+}
+
 }  // namespace
 
 void add_measured_options(CLI::App& app, MeasuredArgs& args) {
@@ -212,68 +291,24 @@ std::optional<Measured> read_measured(const MeasuredArgs& args, const Session& s
   const std::optional<SizePart> part = parse_part(args.part, errors);
   const auto statistic = parse_word("--statistic", args.statistic, {"mean", "median", "min"}, errors);
   std::optional<Machines> machines = find_machines(args, session, errors);
-  Readings all;
-  std::vector<std::string> said;
   const std::vector<std::string> paths = places(args, session, errors);
-  std::vector<std::string> inputs{args.machine.overlay};
-  for (const std::string& path : paths)
-    for (std::string& file : files_of_measured(path)) inputs.push_back(std::move(file));
-  if (machines)
-    for (const TopologySpec& spec : machines->specs())
-      for (std::string& file : files_of_machine(spec)) inputs.push_back(std::move(file));
-  append(errors, check_overwriting(inputs, args.machine.outputs));
-  std::set<std::filesystem::path> seen, files;
-  for (const std::string& path : paths) {
-    std::error_code ignored;
-    if (!seen.insert(std::filesystem::weakly_canonical(path, ignored)).second) {
-      all.warnings.push_back(
-          {typed("--measured", path), fmt::format("'{}' is given twice", shown(path)), "it counts once"});
-      continue;
-    }
-    Result<Readings> one =
-        path == "-" ? load_measured_stream(std::cin, "standard input") : load_measured(path, typed("--measured", path));
-    if (!one) {
-      append(errors, one.errors());
-      continue;
-    }
-    Readings readings = std::move(one).value();
-    count_once(readings, files);
-    std::move(readings.tables.begin(), readings.tables.end(), std::back_inserter(all.tables));
-    for (const Diagnostic& warning : readings.warnings) said.push_back(of_its_file(warning));
-    append(all.warnings, readings.warnings);
-    append(all.unread, readings.unread);
-    append(all.untimed, readings.untimed);
-    all.more_untimed.merge(readings.more_untimed);
-  }
-  for (Diagnostic& renamed : name_apart(all.tables)) {
-    said.push_back(of_its_file(renamed));
-    all.warnings.push_back(std::move(renamed));
-  }
-  for (const Diagnostic& reason : all.unread)
-    all.warnings.push_back({reason.where, reason.message + ": the file is left out", reason.hint});
-  const Diagnostics untimed = few_of_each_file(all.untimed, all.more_untimed);
-  append(all.warnings, untimed);
-  append(all.unread, untimed);
-  for (const Diagnostic& warning : all.warnings)
-    session.err << fmt::format("{}: warning: {}\n", to_text(warning.where), warning.message)
-                << (warning.hint.empty() ? std::string() : fmt::format("    note: {}\n", warning.hint));
+  append(errors, check_overwriting(measured_inputs(args, paths, machines), args.machine.outputs));
+  Loaded all = load_all(paths, errors);
+  print_warnings(all.readings.warnings, session);
   if (!errors.empty() || !machines) return std::nullopt;
-  for (MeasuredTable& table : all.tables) fill(table, missing);
-  look_for_conflicts(all.tables, missing, session, errors);
+  std::vector<MeasuredTable>& tables = all.readings.tables;
+  for (MeasuredTable& table : tables) fill(table, missing);
+  look_for_conflicts(tables, missing, session, errors);
   if (!errors.empty()) return std::nullopt;
-  machines->derive(all.tables);
-  std::vector<UnscoredTable> emptied = keep_part(all.tables, *part);
-  if (all.tables.empty()) {
-    for (const UnscoredTable& table : emptied)
-      errors.push_back({typed("--part", args.part), fmt::format("table '{}': {}", table.id, table.why), table.hint});
-    if (!errors.empty()) return std::nullopt;
-  }
-  return Measured{std::move(all.tables),
-                  std::move(all.unread),
-                  std::move(emptied),
-                  std::move(*machines),
-                  static_cast<Statistic>(*statistic),
-                  std::move(said)};
+  machines->derive(tables);
+  std::vector<UnscoredTable> emptied = take_part(args, *part, tables, errors);
+  if (!errors.empty()) return std::nullopt;
+  return Measured{.tables = std::move(tables),
+                  .unread = std::move(all.readings.unread),
+                  .emptied = std::move(emptied),
+                  .machines = std::move(*machines),
+                  .statistic = static_cast<Statistic>(*statistic),
+                  .said = std::move(all.said)};
 }
 
 std::vector<TopologySpec> specs_of(const MachineOptions& machine, const Session& session, Diagnostics& errors) {
