@@ -2,7 +2,7 @@
 //
 // A row becomes the inputs of inference by its words alone. What no inference can be yet (an architecture that nobody
 // described, a precision without a rate) and what a row does not state is the reason why it is not scored. What is
-// taken where rows are silent is in src/inference/inputs.cpp.
+// taken where rows are silent is in validation/src/inference/inputs.cpp.
 #pragma once
 
 #include <map>

@@ -2,7 +2,7 @@
 //
 // A row becomes the inputs of a step by its words alone. What no step can be yet (a schedule, an architecture, a
 // precision without a kernel table) and what a row does not state is the reason why it is not scored. Which of several
-// defaults a framework has where its rows are silent is in src/training/inputs.cpp.
+// defaults a framework has where its rows are silent is in validation/src/training/inputs.cpp.
 #pragma once
 
 #include <string>
@@ -53,7 +53,7 @@ class TrainingMachines {
   bool only_one_ = false;
 };
 
-/// Whose memory beside the model's is known (src/training/memory.cpp).
+/// Whose memory beside the model's is known (validation/src/training/memory.cpp).
 enum class Framework { other, deepspeed, torchtitan, nanotron, llm_foundry, internevo, megatron };
 
 struct TrainingStep {
