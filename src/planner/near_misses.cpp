@@ -3,6 +3,7 @@
 #include "planner/near_misses.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <optional>
 #include <string>
 #include <utility>
@@ -128,6 +129,32 @@ std::vector<int> rounder_below(int gpus) {
   return out;
 }
 
+/// Adds the inputs to what nearly fits if a layout of theirs does.
+using Fits = std::function<bool(NearMissKind, const PlanInputs&)>;
+
+/// Where no layout divides the number: the nearest below that one does, and the nearest above that one fits, in steps
+/// of `each` GPUs above and `each_below` below. `divides` is of those that `fits` looked at last.
+void search_other_numbers(const PlanInputs& in, int each, int each_below, const Fits& fits, const bool& divides,
+                          Desk& desk) {
+  constexpr int most_tried = 256;
+  PlanInputs more = in, fewer = in;
+  fewer.gpus = (in.gpus - 1) / each_below * each_below;
+  // Fewer yet would have more to hold each.
+  const auto is_last = [&] { return fits(NearMissKind::fewer_gpus, fewer) || divides || desk.stopped(); };
+  bool found = false;
+  for (int i = 0; i < most_tried && fewer.gpus > 0 && !found; ++i, fewer.gpus -= each_below) found = is_last();
+  // Nodes of 72 GPUs have a factor that no degree takes: parts of them.
+  if (!found && each_below > 1)
+    for (const int gpus : rounder_below(in.gpus)) {
+      fewer.gpus = gpus;
+      if (is_last()) break;
+    }
+  for (int i = 1; i <= most_tried && !desk.stopped(); ++i) {
+    more.gpus = in.gpus / each * each + i * each;
+    if (fits(NearMissKind::more_gpus, more)) break;
+  }
+}
+
 }  // namespace
 
 std::vector<NearMiss> near_misses(const PlanInputs& in, const Fabric& fabric, bool any_divides, Desk& desk) {
@@ -167,26 +194,12 @@ std::vector<NearMiss> near_misses(const PlanInputs& in, const Fabric& fabric, bo
   }
   // Of one node any number, of several whole ones.
   const int each = in.gpus < gpus_per_node ? 1 : gpus_per_node, each_below = in.gpus <= gpus_per_node ? 1 : each;
-  PlanInputs more = in, fewer = in;
-  fewer.gpus = (in.gpus - 1) / each_below * each_below;
   if (!any_divides) {
-    constexpr int most_tried = 256;
-    // Fewer yet would have more to hold each.
-    const auto is_last = [&] { return fits(NearMissKind::fewer_gpus, fewer) || divides || desk.stopped(); };
-    bool found = false;
-    for (int i = 0; i < most_tried && fewer.gpus > 0 && !found; ++i, fewer.gpus -= each_below) found = is_last();
-    // Nodes of 72 GPUs have a factor that no degree takes: parts of them.
-    if (!found && each_below > 1)
-      for (const int gpus : rounder_below(in.gpus)) {
-        fewer.gpus = gpus;
-        if (is_last()) break;
-      }
-    for (int i = 1; i <= most_tried && !desk.stopped(); ++i) {
-      more.gpus = in.gpus / each * each + i * each;
-      if (fits(NearMissKind::more_gpus, more)) break;
-    }
+    search_other_numbers(in, each, each_below, fits, divides, desk);
     return out;
   }
+  PlanInputs more = in, fewer = in;
+  fewer.gpus = (in.gpus - 1) / each_below * each_below;
   // Two GPUs may do where three, which split nothing, do not; half as many have twice as much to hold.
   constexpr int most_below = 8;
   for (int i = 0; i < most_below && 2 * fewer.gpus > in.gpus && !desk.stopped(); ++i, fewer.gpus -= each_below)
