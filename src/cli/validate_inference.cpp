@@ -70,7 +70,7 @@ Exit run_validate_inference(const InferenceArgs& args, const Patience& patience,
   const std::vector<TopologySpec> specs = specs_of(args.machine, session, errors);
   append(errors, check_overwriting(inputs_of(paths, specs), {args.output.file}));
   if (!errors.empty()) return refuse(session, errors);
-  const Result<TrainingMachines> machines = TrainingMachines::load(specs, session.search);
+  const Result<ScoredMachines> machines = ScoredMachines::load(specs, session.search);
   append(errors, machines.errors());
   const Result<InferenceTables> tables = load_inference(paths, shipped_words(session), command_line);
   append(errors, tables.errors());

@@ -67,7 +67,7 @@ Exit run_validate_kernels(const KernelArgs& args, const Session& session) {
   const std::vector<TopologySpec> specs = specs_of(args.machine, session, errors);
   append(errors, check_overwriting(inputs_of(paths, specs), {args.output.file}));
   if (!errors.empty()) return refuse(session, errors);
-  const Result<TrainingMachines> known = TrainingMachines::load(specs, session.search);
+  const Result<ScoredMachines> known = ScoredMachines::load(specs, session.search);
   append(errors, known.errors());
   const Result<KernelTables> tables = load_kernel_tables(paths, command_line);
   append(errors, tables.errors());

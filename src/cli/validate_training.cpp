@@ -69,7 +69,7 @@ Exit run_validate_training(const TrainingArgs& args, const Patience& patience, c
   const std::vector<TopologySpec> specs = specs_of(args.machine, session, errors);
   append(errors, check_overwriting(inputs_of(paths, specs), {args.output.file}));
   if (!errors.empty()) return refuse(session, errors);
-  const Result<TrainingMachines> known = TrainingMachines::load(specs, session.search);
+  const Result<ScoredMachines> known = ScoredMachines::load(specs, session.search);
   append(errors, known.errors());
   const Result<TrainingTables> tables = load_training(paths, command_line);
   append(errors, tables.errors());

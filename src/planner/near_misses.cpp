@@ -3,6 +3,7 @@
 #include "planner/near_misses.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <optional>
 #include <string>
 #include <utility>
@@ -100,7 +101,7 @@ std::vector<int> steps_of_batch(const PlanInputs& in) {
 }
 
 /// Below those that were searched; 0: none fits, or the search was ended.
-int largest_batch(PlanInputs in, int gpus_per_node, Desk& desk) {
+int largest_batch(PlanInputs in, int gpus_per_node, SearchProgress& progress) {
   const std::vector<int> steps = steps_of_batch(in);
   const int too_many = in.space.batch.empty() ? in.base.serving->batch : std::ranges::min(in.space.batch);
   const bool is_asked = !in.space.micro_batch.empty();
@@ -108,14 +109,14 @@ int largest_batch(PlanInputs in, int gpus_per_node, Desk& desk) {
   for (const int step : steps) {
     if (is_asked) in.space.micro_batch = {step};
     const auto fits = [&](int times) {
-      if (desk.stopped()) return false;
+      if (progress.stopped()) return false;
       in.space.batch = {step * times};
       const std::optional<SmallestRejected> least = Smallest(in, gpus_per_node, step).find();
       return least && least->memory.fits();
     };
     most = std::max(most, step * most_that(most / step, (too_many + step - 1) / step, fits));
   }
-  return desk.stopped() ? 0 : most;
+  return progress.stopped() ? 0 : most;
 }
 
 /// Numbers below `gpus`, the nearest first, each a multiple of a larger power of two than the one before, then the
@@ -128,9 +129,36 @@ std::vector<int> rounder_below(int gpus) {
   return out;
 }
 
+/// Adds the inputs to what nearly fits if a layout of theirs does.
+using Fits = std::function<bool(NearMissKind, const PlanInputs&)>;
+
+/// Where no layout divides the number: the nearest below that one does, and the nearest above that one fits, in steps
+/// of `each` GPUs above and `each_below` below. `divides` is of those that `fits` looked at last.
+void search_other_numbers(const PlanInputs& in, int each, int each_below, const Fits& fits, const bool& divides,
+                          SearchProgress& progress) {
+  constexpr int most_tried = 256;
+  PlanInputs more = in, fewer = in;
+  fewer.gpus = (in.gpus - 1) / each_below * each_below;
+  // Fewer yet would have more to hold each.
+  const auto is_last = [&] { return fits(NearMissKind::fewer_gpus, fewer) || divides || progress.stopped(); };
+  bool found = false;
+  for (int i = 0; i < most_tried && fewer.gpus > 0 && !found; ++i, fewer.gpus -= each_below) found = is_last();
+  // Nodes of 72 GPUs have a factor that no degree takes: parts of them.
+  if (!found && each_below > 1)
+    for (const int gpus : rounder_below(in.gpus)) {
+      fewer.gpus = gpus;
+      if (is_last()) break;
+    }
+  for (int i = 1; i <= most_tried && !progress.stopped(); ++i) {
+    more.gpus = in.gpus / each * each + i * each;
+    if (fits(NearMissKind::more_gpus, more)) break;
+  }
+}
+
 }  // namespace
 
-std::vector<NearMiss> near_misses(const PlanInputs& in, const Fabric& fabric, bool any_divides, Desk& desk) {
+std::vector<NearMiss> near_misses(const PlanInputs& in, const Fabric& fabric, bool any_divides,
+                                  SearchProgress& progress) {
   const int gpus_per_node = fabric.ranks_per_node();
   std::vector<NearMiss> out;
   bool divides = false;  // of those that were looked at last
@@ -159,7 +187,7 @@ std::vector<NearMiss> near_misses(const PlanInputs& in, const Fabric& fabric, bo
     fits(NearMissKind::host_states, offloaded);
   }
   if (in.base.serving && any_divides) {
-    if (const int batch = largest_batch(in, gpus_per_node, desk); batch > 0) {
+    if (const int batch = largest_batch(in, gpus_per_node, progress); batch > 0) {
       PlanInputs smaller = in;
       smaller.space.batch = {batch};
       fits(NearMissKind::smaller_batch, smaller);
@@ -167,31 +195,17 @@ std::vector<NearMiss> near_misses(const PlanInputs& in, const Fabric& fabric, bo
   }
   // Of one node any number, of several whole ones.
   const int each = in.gpus < gpus_per_node ? 1 : gpus_per_node, each_below = in.gpus <= gpus_per_node ? 1 : each;
-  PlanInputs more = in, fewer = in;
-  fewer.gpus = (in.gpus - 1) / each_below * each_below;
   if (!any_divides) {
-    constexpr int most_tried = 256;
-    // Fewer yet would have more to hold each.
-    const auto is_last = [&] { return fits(NearMissKind::fewer_gpus, fewer) || divides || desk.stopped(); };
-    bool found = false;
-    for (int i = 0; i < most_tried && fewer.gpus > 0 && !found; ++i, fewer.gpus -= each_below) found = is_last();
-    // Nodes of 72 GPUs have a factor that no degree takes: parts of them.
-    if (!found && each_below > 1)
-      for (const int gpus : rounder_below(in.gpus)) {
-        fewer.gpus = gpus;
-        if (is_last()) break;
-      }
-    for (int i = 1; i <= most_tried && !desk.stopped(); ++i) {
-      more.gpus = in.gpus / each * each + i * each;
-      if (fits(NearMissKind::more_gpus, more)) break;
-    }
+    search_other_numbers(in, each, each_below, fits, divides, progress);
     return out;
   }
+  PlanInputs more = in, fewer = in;
+  fewer.gpus = (in.gpus - 1) / each_below * each_below;
   // Two GPUs may do where three, which split nothing, do not; half as many have twice as much to hold.
   constexpr int most_below = 8;
-  for (int i = 0; i < most_below && 2 * fewer.gpus > in.gpus && !desk.stopped(); ++i, fewer.gpus -= each_below)
+  for (int i = 0; i < most_below && 2 * fewer.gpus > in.gpus && !progress.stopped(); ++i, fewer.gpus -= each_below)
     if (fits(NearMissKind::fewer_gpus, fewer)) break;
-  for (int times = 2; times <= 64 && std::int64_t{in.gpus} * times <= 1'000'000 && !desk.stopped(); times *= 2) {
+  for (int times = 2; times <= 64 && std::int64_t{in.gpus} * times <= 1'000'000 && !progress.stopped(); times *= 2) {
     more.gpus = in.gpus * times;
     if (fits(NearMissKind::more_gpus, more)) break;
   }

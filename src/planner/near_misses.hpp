@@ -11,6 +11,6 @@ namespace collcast::planner {
 /// What the search was kept to, ZeRO, optimizer states in the host's memory, and another number of GPUs, in this order:
 /// each alone, as far as it makes a layout fit; when stopped, as far as it has come. `any_divides`: some layouts were
 /// rejected for their memory alone.
-std::vector<NearMiss> near_misses(const PlanInputs&, const Fabric&, bool any_divides, Desk&);
+std::vector<NearMiss> near_misses(const PlanInputs&, const Fabric&, bool any_divides, SearchProgress&);
 
 }  // namespace collcast::planner

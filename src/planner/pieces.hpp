@@ -45,10 +45,10 @@ inline void keep_nearer(NearestValues& nearest, const BrokenLimit& other) {
   if (!is_new && other.by.margin() > at->second.margin()) at->second = other.by;
 }
 
-/// Stop and progress, shared by all threads.
-class Desk {
+/// How far a search has come, and whether it is to stop: shared by all threads.
+class SearchProgress {
  public:
-  explicit Desk(const PlanOptions& options) : options_(options) {}
+  explicit SearchProgress(const PlanOptions& options) : options_(options) {}
 
   bool stopped() {
     if (options_.stop && options_.stop()) stopped_ = true;
@@ -77,7 +77,7 @@ class Desk {
 /// Work that any thread may do: everything about some layouts; when stopped, as far as it has come.
 struct SearchPiece {
   std::int64_t layouts = 0;
-  std::function<FamilyResult(Desk&)> search;
+  std::function<FamilyResult(SearchProgress&)> search;
 };
 
 }  // namespace collcast::planner

@@ -51,19 +51,19 @@ class FamilySearch {
         split_(4 * family.vpp.size()),
         cut_(4 * family.vpp.size()) {}
 
-  FamilyResult run(Desk& desk) {
+  FamilyResult run(SearchProgress& progress) {
     if (family_.objection) {
       result_.rejected[*family_.objection] += family_.layouts();
-      desk.step(static_cast<std::size_t>(family_.layouts()));
+      progress.step(static_cast<std::size_t>(family_.layouts()));
       result_.done = true;
       return std::move(result_);
     }
     for (const bool sp : family_.sequence_parallel)
       for (const int micro_batch : family_.micro_batch) {
-        if (desk.stopped()) return std::move(result_);
+        if (progress.stopped()) return std::move(result_);
         for (std::size_t v = 0; v < family_.vpp.size(); ++v)
-          if (!look_at(sp, micro_batch, v, desk)) return std::move(result_);
-        desk.step(family_.recompute.size() * family_.zero.size() * family_.vpp.size());
+          if (!look_at(sp, micro_batch, v, progress)) return std::move(result_);
+        progress.step(family_.recompute.size() * family_.zero.size() * family_.vpp.size());
       }
     result_.done = true;
     return std::move(result_);
@@ -71,7 +71,7 @@ class FamilySearch {
 
  private:
   /// False where it was stopped before its last layout.
-  bool look_at(bool sp, int micro_batch, std::size_t v, Desk& desk) {
+  bool look_at(bool sp, int micro_batch, std::size_t v, SearchProgress& progress) {
     const auto count = static_cast<std::int64_t>(family_.recompute.size() * family_.zero.size());
     LayoutChoice choice{family_.tp,      family_.pp, family_.dp,     micro_batch, sp,
                         Recompute::none, 0,          family_.vpp[v], family_.cp,  family_.ep};
@@ -95,9 +95,9 @@ class FamilySearch {
         continue;
       }
       for (const int zero : family_.zero) {
-        if (desk.stopped()) return false;
+        if (progress.stopped()) return false;
         choice.zero = zero;
-        if (!weigh(choice, v, desk)) return false;
+        if (!weigh(choice, v, progress)) return false;
       }
     }
     return true;
@@ -170,7 +170,7 @@ class FamilySearch {
   }
 
   /// False where it was stopped before its prices were known.
-  bool weigh(const LayoutChoice& choice, std::size_t v, Desk& desk) {
+  bool weigh(const LayoutChoice& choice, std::size_t v, SearchProgress& progress) {
     arrange(choice);
     if (const std::string& objection = split(v); !objection.empty()) {
       ++result_.rejected[{ObjectionKind::misfit, objection}];
@@ -192,7 +192,7 @@ class FamilySearch {
     const auto forms = closed_forms_.try_emplace(choice.vpp, step_, fabric_, prices_).first;
     const Result<LayoutEstimate> cost = forms->second.estimate(choice);
     if (!cost) {
-      if (desk.stopped()) return false;
+      if (progress.stopped()) return false;
       ++result_.rejected[{ObjectionKind::no_cost, cost.errors().front().message}];
       return true;
     }
@@ -200,7 +200,7 @@ class FamilySearch {
     if (faulty_ != nullptr) {
       const Result<FaultyEstimate> both = faulty_->local().estimate(step_);
       if (!both) {
-        if (desk.stopped()) return false;
+        if (progress.stopped()) return false;
         ++result_.rejected[{ObjectionKind::no_cost, both.errors().front().message}];
         return true;
       }
@@ -243,8 +243,8 @@ std::vector<SearchPiece> training_pieces(const PlanInputs& in, const Fabric& fab
   std::vector<SearchPiece> out;
   for (Family& family : families(in)) {
     const std::int64_t layouts = family.layouts();
-    out.push_back({layouts, [&in, &fabric, &prices, faulty, family = std::move(family)](Desk& desk) {
-                     return FamilySearch(in, fabric, prices, faulty, family).run(desk);
+    out.push_back({layouts, [&in, &fabric, &prices, faulty, family = std::move(family)](SearchProgress& progress) {
+                     return FamilySearch(in, fabric, prices, faulty, family).run(progress);
                    }});
   }
   return out;
@@ -397,28 +397,28 @@ void reject_broken(const std::vector<std::optional<BrokenLimit>>& broken, PlanRe
 
 /// Best first, whichever thread is free: stopped early, it is the best that were simulated, but for those, one a
 /// thread, that were ended within.
-void simulate_best(const PlanInputs& in, const Fabric& fabric, std::size_t count, Bytes memory, Desk& desk,
-                   PlanResult& plan) {
+void simulate_best(const PlanInputs& in, const Fabric& fabric, std::size_t count, Bytes memory,
+                   SearchProgress& progress, PlanResult& plan) {
   count = std::min(count, plan.ranked.size());
-  desk.begin("simulating", count);
+  progress.begin("simulating", count);
   EngineOptions engine = in.engine;
   engine.memory = std::min(in.engine.memory, memory);
-  engine.watch = [&](const EngineProgress& progress) {
-    return !desk.stopped() && (!in.engine.watch || in.engine.watch(progress));
+  engine.watch = [&](const EngineProgress& simulated) {
+    return !progress.stopped() && (!in.engine.watch || in.engine.watch(simulated));
   };
   std::vector<Diagnostics> lacks(count);
   std::vector<std::optional<BrokenLimit>> broken(count);
   std::atomic<bool> missed = false;
   std::atomic<std::size_t> next = 0;
   tbb::parallel_for(std::size_t{0}, count, LoopOrder([&](std::size_t) {
-                      if (desk.stopped()) {
+                      if (progress.stopped()) {
                         missed = true;
                         return;
                       }
                       const std::size_t mine = next++;
                       lacks[mine] = simulate(in, fabric, engine, plan.ranked[mine], broken[mine]);
-                      if (!lacks[mine].empty() && desk.stopped()) missed = true;
-                      desk.step();
+                      if (!lacks[mine].empty() && progress.stopped()) missed = true;
+                      progress.step();
                     }));
   plan.partial = missed;
   for (const Diagnostics& lack : lacks) {
@@ -468,22 +468,23 @@ Result<PlanResult> plan(const PlanInputs& in, const Fabric& fabric, const PlanOp
   std::vector<FamilyResult> results(all.size());
   std::int64_t layouts = 0;
   for (const SearchPiece& piece : all) layouts += piece.layouts;
-  Desk desk(options);
+  SearchProgress progress(options);
   PlanResult plan;
   const int threads = options.threads > 0 ? options.threads : tbb::info::default_concurrency();
   const tbb::global_control allowed(tbb::global_control::max_allowed_parallelism, static_cast<std::size_t>(threads));
   tbb::task_arena arena(threads);
   arena.execute([&] {
-    desk.begin("layouts", static_cast<std::size_t>(layouts));
-    tbb::parallel_for(std::size_t{0}, all.size(), LoopOrder([&](std::size_t i) { results[i] = all[i].search(desk); }));
+    progress.begin("layouts", static_cast<std::size_t>(layouts));
+    tbb::parallel_for(std::size_t{0}, all.size(),
+                      LoopOrder([&](std::size_t i) { results[i] = all[i].search(progress); }));
     merge(in, std::move(results), plan);
     const std::vector<PlannedLayout> by_form = plan.ranked;
     const Bytes each = options.memory == unlimited_memory ? unlimited_memory : Bytes(options.memory.value() / threads);
-    if (!plan.partial) simulate_best(in, fabric, static_cast<std::size_t>(options.simulate), each, desk, plan);
+    if (!plan.partial) simulate_best(in, fabric, static_cast<std::size_t>(options.simulate), each, progress, plan);
     plan.pareto = best_compromises(in, by_form, plan.ranked);
     if (plan.feasible > 0 || !plan.all_seen || plan.nearest) return;
-    plan.near_misses = near_misses(in, fabric, plan.smallest.has_value(), desk);
-    plan.partial = plan.partial || desk.stopped();
+    plan.near_misses = near_misses(in, fabric, plan.smallest.has_value(), progress);
+    plan.partial = plan.partial || progress.stopped();
   });
   return plan;
 }

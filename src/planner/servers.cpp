@@ -82,19 +82,19 @@ class ServerSearch {
   ServerSearch(const PlanInputs& in, const Fabric& fabric, const CollectiveTime& prices, const ServerFamily& family)
       : in_(in), fabric_(fabric), prices_(prices), family_(family) {}
 
-  FamilyResult run(Desk& desk) {
+  FamilyResult run(SearchProgress& progress) {
     if (family_.objection) {
       ++result_.rejected[*family_.objection];
-      desk.step();
+      progress.step();
       result_.done = true;
       return std::move(result_);
     }
     for (const int micro_batch : family_.micro_batch) {
-      if (desk.stopped()) return std::move(result_);
+      if (progress.stopped()) return std::move(result_);
       LayoutChoice choice = family_.choice;
       choice.micro_batch = micro_batch;
-      if (!weigh(choice, desk)) return std::move(result_);
-      desk.step();
+      if (!weigh(choice, progress)) return std::move(result_);
+      progress.step();
     }
     result_.done = true;
     return std::move(result_);
@@ -102,7 +102,7 @@ class ServerSearch {
 
  private:
   /// False where it was stopped before its prices were known.
-  bool weigh(const LayoutChoice& choice, Desk& desk) {
+  bool weigh(const LayoutChoice& choice, SearchProgress& progress) {
     StepInputs step = in_.base;
     // Of a batch that is not cut into whole micro-batches nothing else is asked.
     if (choice.batch % choice.micro_batch == 0) put(choice, step);
@@ -118,7 +118,7 @@ class ServerSearch {
     }
     const Result<StepResult> forecast = estimate_serving(step, fabric_, prices_);
     if (!forecast) {
-      if (desk.stopped()) return false;
+      if (progress.stopped()) return false;
       ++result_.rejected[{ObjectionKind::no_cost, forecast.errors().front().message}];
       return true;
     }
@@ -189,8 +189,8 @@ std::vector<SearchPiece> server_pieces(const PlanInputs& in, const Fabric& fabri
   std::vector<SearchPiece> out;
   for (ServerFamily& family : server_families(in)) {
     const auto layouts = static_cast<std::int64_t>(family.micro_batch.size());
-    out.push_back({layouts, [&in, &fabric, &prices, family = std::move(family)](Desk& desk) {
-                     return ServerSearch(in, fabric, prices, family).run(desk);
+    out.push_back({layouts, [&in, &fabric, &prices, family = std::move(family)](SearchProgress& progress) {
+                     return ServerSearch(in, fabric, prices, family).run(progress);
                    }});
   }
   return out;

@@ -5,11 +5,9 @@
 
 #include "collcast/evaluate/symmetry.hpp"
 #include "collcast/workload/search.hpp"
-#include "workload/attention_core.hpp"
-#include "workload/drafts.hpp"
 #include "workload/forecast.hpp"
-#include "workload/indexer.hpp"
-#include "workload/parameters.hpp"
+#include "workload/serving_passes.hpp"
+#include "workload/serving_timeline.hpp"
 #include "workload/warnings.hpp"
 
 namespace collcast::workload {
@@ -50,12 +48,6 @@ ServingTimes without_messages(ServingTimes t) {
 int& count_of(ContextLayers& layers, UnitKind kind) {
   return kind == UnitKind::draft ? layers.drafts : is_windowed(kind) ? layers.windowed : layers.full;
 }
-Seconds longer_of(const LongerContext& longer, UnitKind kind) {
-  if (kind == UnitKind::draft) return longer.draft;
-  if (!attends_to_keys(kind)) return {};
-  return is_windowed(kind) ? longer.windowed : longer.full;
-}
-
 ContextLayers layers_of(const StagePlan& stage) {
   ContextLayers out;
   for (const Unit& u : stage.units)
@@ -68,82 +60,6 @@ ServingTimes times_of(const StepPlan& plan, Seconds back) {
   for (const StagePlan& stage : plan.stages) t.stage.push_back(stage.time().forward);
   return t;
 }
-
-/// The chosen tokens on their way to the embedding, of the slowest TP rank.
-Result<Seconds> tokens_back(const StepInputs& in, const Fabric& fabric, const CollectiveTime& time) {
-  if (in.layout.pp == 1) return Seconds{};
-  constexpr double token_bytes = 4;
-  Seconds slowest{};
-  for (const CollectiveRequest& request : stage_messages(
-           in.layout, fabric, in.layout.pp - 1, whole(token_bytes * in.batch.micro_batch * in.batch.sequence))) {
-    const Result<Seconds> one = time(request);
-    if (!one) return one.errors();
-    slowest = std::max(slowest, *one);
-  }
-  return slowest;
-}
-
-/// All kinds of passes, priced by one method.
-struct Priced {
-  StepPlan prompts, tokens;  ///< the tokens behind the prompts: the shortest context
-  Seconds back{};
-  std::optional<StepPlan> full = {};  ///< several prompts together, of a load
-  double operations() const { return prompts.operations() + 2 * tokens.operations() + (full ? full->operations() : 0); }
-};
-Result<Priced> priced(const StepInputs& in, const Fabric& fabric, const CollectiveTime& time) {
-  const StepInputs token = token_pass(in, in.serving->mean_prompt_tokens());
-  Result<StepPlan> prompts = make_plan(prompt_pass(in), fabric, time);
-  if (!prompts) return prompts.errors();
-  Result<StepPlan> tokens = make_plan(token, fabric, time);
-  if (!tokens) return tokens.errors();
-  const Result<Seconds> back = tokens_back(token, fabric, time);
-  if (!back) return back.errors();
-  Priced out{std::move(prompts).value(), std::move(tokens).value(), *back};
-  if (in.serving->prompts_in_full_pass() > 1) {
-    Result<StepPlan> full = make_plan(full_prompt_pass(in), fabric, time);
-    if (!full) return full.errors();
-    out.full = std::move(full).value();
-  }
-  return out;
-}
-
-/// By how much a layer takes longer with `context` than with the prompts alone.
-class Growth {
- public:
-  explicit Growth(const StepInputs& in)
-      : pass_(token_pass(in, in.serving->mean_prompt_tokens())),
-        draft_(draft_pass(pass_)),
-        drafts_(further_drafts(pass_) > 0),
-        draft_windowed_(has_window(in.model, in.model.all_layers() - 1)) {
-    for (int layer = 0; layer < in.model.layers; ++layer)
-      if (!has_linear_attention(in.model, layer)) (has_window(in.model, layer) ? windowed_ : full_) = true;
-    first_ = cores(in.serving->mean_prompt_tokens());
-  }
-  LongerContext at(int context) {
-    const LongerContext now = cores(context);
-    return {now.full - first_.full, now.windowed - first_.windowed, now.draft - first_.draft};
-  }
-
- private:
-  LongerContext cores(int context) {
-    return {full_ ? core(pass_, context, false) : Seconds{}, windowed_ ? core(pass_, context, true) : Seconds{},
-            drafts_ ? core(draft_, context, draft_windowed_) : Seconds{}};
-  }
-  static Seconds core(StepInputs& pass, int context, bool windowed) {
-    pass.batch.context = context;
-    const KernelTimer timer(pass);
-    const Share share(pass);
-    Seconds time =
-        AttentionCore(pass, timer, share, windowed).forward(Category::forward, 0).front().operations.front().time;
-    const Indexer indexer(pass, timer, share);
-    if (indexer.exists())
-      for (const Operation& op : indexer.choice()) time += op.time;
-    return time;
-  }
-  StepInputs pass_, draft_;
-  bool full_ = false, windowed_ = false, drafts_, draft_windowed_;
-  LongerContext first_;
-};
 
 ServingTimes grown(const TokenTerms& t, const LongerContext& longer) {
   ServingTimes out = t.shortest;
@@ -178,8 +94,8 @@ struct Tokens {
   TokenTerms terms;
   Seconds first{}, last{}, messages{};
 };
-Tokens tokens_of(const StepInputs& in, const Priced& p) {
-  Growth growth(in);
+Tokens tokens_of(const StepInputs& in, const PricedPasses& p) {
+  ContextGrowth growth(in);
   const int count = in.serving->mean_output_tokens() - 1;
   Tokens out;
   TokenTerms& terms = out.terms;
@@ -260,139 +176,6 @@ void add_layer(ServingPhase& phase, const StepPlan& plan, std::size_t stage, con
   phase.collectives = plan.stages[stage].collectives;
 }
 
-/// The micro-batches on their way through the stages, as operations.
-class Rounds {
- public:
-  void start(const StepPlan& plan) {
-    for (std::size_t i = 0; i < plan.stages.size(); ++i) {
-      const Rank rank = plan.stages[i].rank;
-      stages_.push_back(schedule.add_stream({"stage " + std::to_string(i), rank}));
-      links_.push_back(schedule.add_stream({"stage " + std::to_string(i) + " messages", rank}));
-    }
-    ready_.assign(static_cast<std::size_t>(plan.micro_batches), std::nullopt);
-  }
-
-  /// Nothing of what follows begins before all of this is over.
-  void meet() { ready_.assign(ready_.size(), last_); }
-
-  /// All micro-batches once through all stages, each after its own round before.
-  void go(const StepPlan& plan, const LongerContext& longer, Seconds back, const std::string& what) {
-    for (std::size_t m = 0; m < ready_.size(); ++m) {
-      std::optional<OpId> before = ready_[m];
-      for (std::size_t i = 0; i < plan.stages.size(); ++i) {
-        before = through(plan.stages[i], stages_[i], longer, what + " mb" + std::to_string(m), before);
-        last_ = before;
-        if (i + 1 < plan.stages.size()) before = send(i, plan.transfer[i], *before);
-      }
-      if (back > Seconds{}) before = send(plan.stages.size() - 1, back, *before);
-      ready_[m] = before;
-    }
-  }
-
-  OpId last() const { return *last_; }
-  Schedule schedule;
-
- private:
-  OpId put(StreamId stream, Work work, std::optional<OpId> before, const Label& label) {
-    const After after{before.value_or(OpId(0))};
-    return schedule.add(stream, work, before ? std::span(&after, 1) : std::span<const After>(), label);
-  }
-  OpId through(const StagePlan& stage, StreamId stream, const LongerContext& longer, const std::string& what,
-               std::optional<OpId> before) {
-    for (const Unit& unit : stage.units) {
-      Seconds more = longer_of(longer, unit.kind);
-      for (const Stretch& s : stage.work(unit).forward) {
-        const Seconds time = s.time + (s.computes() ? more : Seconds{});
-        if (s.computes()) more = {};
-        const Label label{what + " " + unit.label + " " + s.name, std::string(to_string(s.category))};
-        before = s.computes() ? put(stream, Compute{stage.rank, time}, before, label)
-                              : put(stream, Delay{time}, before, label);
-      }
-    }
-    return *before;
-  }
-  OpId send(std::size_t stage, Seconds time, OpId after) {
-    return put(links_[stage], Delay{time}, after, {"send", std::string(to_string(Category::pp))});
-  }
-
-  std::vector<StreamId> stages_, links_;
-  std::vector<std::optional<OpId>> ready_;
-  std::optional<OpId> last_;
-};
-
-struct Simulated {
-  Seconds prompts{};
-  SimulatedTokens tokens;
-  std::int64_t operations = 0;
-  std::optional<Seconds> full = {};  ///< several prompts of a load together
-};
-
-/// Of the tokens behind the first the one at which what a token takes bends, as windows are full from it on, or all
-/// keys that may be chosen are there; else the
-/// one in the middle.
-int token_between(const StepInputs& in, int count) {
-  const int full = most_keys(in.model) - 1 - in.serving->mean_prompt_tokens();
-  return (in.model.sparse.top_k > 0 || windowed_layers(in.model) > 0) && full > 0 && full < count ? full
-                                                                                                  : (count - 1) / 2;
-}
-
-/// Prompts and two rounds behind them, and of tokens between and at the end of the answers two rounds each.
-Result<Simulated> simulated(const StepInputs& in, const Priced& p, const Fabric& fabric, const EngineOptions& engine,
-                            StepTimeline* timeline) {
-  const EngineOptions options{Sharing::max_min, engine.watch};
-  Growth growth(in);
-  const int count = in.serving->mean_output_tokens() - 1, middle = token_between(in, count);
-  Simulated out;
-  out.tokens = {count, middle, {}, {}, {}};
-  const auto finish = [](const Timeline& run, OpId op) { return to_seconds(run.ops[op.value()].finish); };
-
-  const std::string what = in.serving->speculation ? "pass" : "token";
-  Rounds rounds;
-  rounds.start(p.prompts);
-  rounds.go(p.prompts, {}, {}, "prompt");
-  const OpId prompts = rounds.last();
-  rounds.meet();
-  rounds.go(p.tokens, {}, p.back, what + " 1");
-  const OpId one = rounds.last();
-  rounds.go(p.tokens, {}, p.back, what + " 2");
-  Result<Timeline> run = simulate(fabric, rounds.schedule, options);
-  if (!run) return run.errors();
-  out.prompts = finish(*run, prompts);
-  out.operations = static_cast<std::int64_t>(run->ops.size());
-  const Seconds first = out.tokens.at_first = finish(*run, rounds.last()) - finish(*run, one);
-  if (timeline) *timeline = {std::move(rounds.schedule), std::move(run).value()};
-
-  const auto at = [&](int token) -> Result<Seconds> {
-    if (token == 0) return first;
-    const LongerContext more = growth.at(in.serving->mean_prompt_tokens() + token);
-    Rounds later;
-    later.start(p.tokens);
-    later.go(p.tokens, more, p.back, what);
-    const OpId before = later.last();
-    later.go(p.tokens, more, p.back, what);
-    Result<Timeline> ran = simulate(fabric, later.schedule, options);
-    if (!ran) return ran.errors();
-    out.operations += static_cast<std::int64_t>(ran->ops.size());
-    return finish(*ran, later.last()) - finish(*ran, before);
-  };
-  if (p.full) {
-    Rounds together;
-    together.start(*p.full);
-    together.go(*p.full, {}, {}, "prompts");
-    Result<Timeline> ran = simulate(fabric, together.schedule, options);
-    if (!ran) return ran.errors();
-    out.operations += static_cast<std::int64_t>(ran->ops.size());
-    out.full = finish(*ran, together.last());
-  }
-  const Result<Seconds> mid = at(middle);
-  if (!mid) return mid.errors();
-  const Result<Seconds> last = at(count - 1);
-  if (!last) return last.errors();
-  out.tokens.at_middle = *mid;
-  out.tokens.at_last = *last;
-  return out;
-}
-
 /// What the times come to.
 void put_rates(StepResult& result, const StepInputs& in) {
   InferenceResult& served = *result.inference;
@@ -457,7 +240,8 @@ void add_overhead(ServingPhase& phase, Seconds overhead) {
   phase.breakdown.other = overhead;
 }
 
-void put_times(StepResult& result, const StepInputs& in, const Priced& p, const std::optional<Simulated>& run) {
+void put_times(StepResult& result, const StepInputs& in, const PricedPasses& p,
+               const std::optional<SimulatedPasses>& run) {
   InferenceResult& served = *result.inference;
   const Tokens tokens = tokens_of(in, p);
   const ServingTimes prompts = times_of(p.prompts, {});
@@ -545,7 +329,7 @@ Result<StepResult> by_formula(const StepInputs& in, const Fabric& fabric, const 
     result.memory_by_stage.push_back(stage_memory(in, stage, fabric.ranks_per_node()));
   result.memory = *std::max_element(result.memory_by_stage.begin(), result.memory_by_stage.end(),
                                     [](const MemoryUse& a, const MemoryUse& b) { return a.peak() < b.peak(); });
-  const Result<Priced> passes = priced(in, fabric, time);
+  const Result<PricedPasses> passes = price_passes(in, fabric, time);
   if (!passes) return placed(passes.errors(), origins);
   put_times(result, in, *passes, {});
   put_rates(result, in);
@@ -561,13 +345,13 @@ Result<StepResult> forecast_inference(const StepInputs& in, const Fabric& fabric
   if (!closed_form) return closed_form.errors();
   StepResult result = std::move(closed_form).value();
   if (method != Method::estimate) {
-    const Result<Priced> by_engine = priced(in, fabric, prices.by_simulation());
+    const Result<PricedPasses> by_engine = price_passes(in, fabric, prices.by_simulation());
     if (!by_engine) return placed(by_engine.errors(), origins);
     if (Diagnostics wrong =
             check_operations(by_engine->operations(), origins.of("inference.microbatches"), prices.room());
         !wrong.empty())
       return wrong;
-    const Result<Simulated> run = simulated(in, *by_engine, fabric, engine, timeline);
+    const Result<SimulatedPasses> run = simulate_passes(in, *by_engine, fabric, engine, timeline);
     if (!run) return run.errors();
     put_times(result, in, *by_engine, *run);
     put_rates(result, in);

@@ -27,10 +27,10 @@ const SearchPath& shipped() {
   return path;
 }
 
-TrainingMachines serving_machines() {
+ScoredMachines serving_machines() {
   Result<Machines> all = Machines::shipped(shipped());
   REQUIRE(all);
-  Result<TrainingMachines> out = TrainingMachines::load(all->specs(), shipped());
+  Result<ScoredMachines> out = ScoredMachines::load(all->specs(), shipped());
   REQUIRE(out);
   return std::move(out).value();
 }

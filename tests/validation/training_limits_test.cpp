@@ -11,7 +11,7 @@ using namespace collcast::test;
 namespace {
 
 std::string refusal(const TrainingRow& row) {
-  const Result<TrainingPlace> place = training_machines().place(row);
+  const Result<ScoredPlace> place = training_machines().place(row);
   REQUIRE(place.ok());
   const Result<TrainingStep> step = training_step(row, *place);
   return step ? std::string() : step.errors().front().message;
@@ -52,7 +52,7 @@ TEST_CASE(
 
 TEST_CASE("what a machine sets for jobs of several nodes sizes the buffers of NCCL that a row's rank keeps") {
   TrainingRow row = gpt_row();
-  TrainingPlace place = training_machines().place(row).value();
+  ScoredPlace place = training_machines().place(row).value();
   CHECK(training_step(row, place)->inputs.nccl_buffers == NcclBuffers());
   place.machine.plugin.environment = {{"NCCL_BUFFSIZE", "8388608"}};
   CHECK(training_step(row, place)->inputs.nccl_buffers.simple == Bytes(8 << 20));

@@ -11,7 +11,7 @@ using namespace collcast::test;
 namespace {
 
 TrainingStep step_of(const TrainingRow& row) {
-  const Result<TrainingPlace> place = training_machines().place(row);
+  const Result<ScoredPlace> place = training_machines().place(row);
   REQUIRE(place.ok());
   Result<TrainingStep> step = training_step(row, *place);
   REQUIRE(step.ok());
@@ -299,7 +299,7 @@ TEST_CASE("nvidia-smi's GB are a thousand MiB: 80 of them fit an A100 of 80 GB; 
   CHECK(*measured_memory(row) == Bytes(std::int64_t{80000} << 20));
   row.mem_kind = "GB as printed, max over stages";
   CHECK(*measured_memory(row) == Bytes(std::int64_t{80'000'000'000}));
-  const Result<TrainingPlace> place = training_machines().place(gpt_row());
+  const Result<ScoredPlace> place = training_machines().place(gpt_row());
   REQUIRE(place.ok());
   CHECK(place->machine.gpu.memory == Bytes(std::int64_t{81251} << 20));
   CHECK(place->machine.gpu.memory > *measured_memory(row));

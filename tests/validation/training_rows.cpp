@@ -8,12 +8,12 @@
 
 namespace collcast::test {
 
-const TrainingMachines& training_machines() {
-  static const TrainingMachines all = [] {
+const ScoredMachines& training_machines() {
+  static const ScoredMachines all = [] {
     const SearchPath source_tree{{std::string(COLLCAST_SOURCE_DIR) + "/topologies"}, {}, {}, {}};
     const Result<Machines> shipped = Machines::shipped(source_tree);
     REQUIRE(shipped.ok());
-    Result<TrainingMachines> made = TrainingMachines::load(shipped->specs(), source_tree);
+    Result<ScoredMachines> made = ScoredMachines::load(shipped->specs(), source_tree);
     REQUIRE(made.ok());
     return std::move(made).value();
   }();

@@ -6,7 +6,7 @@
 namespace collcast::test {
 
 /// The shipped ones.
-const TrainingMachines& training_machines();
+const ScoredMachines& training_machines();
 
 /// A GPT of 3.6 billion parameters on 64 A100, as several sources have it.
 TrainingRow gpt_row();

@@ -20,7 +20,7 @@ using Json = nlohmann::json;
 namespace {
 
 std::string why_not(const TrainingRow& row) {
-  const Result<TrainingPlace> place = training_machines().place(row);
+  const Result<ScoredPlace> place = training_machines().place(row);
   if (!place) return place.errors().front().message;
   const Result<TrainingStep> step = training_step(row, *place);
   return step ? std::string() : step.errors().front().message;
@@ -46,16 +46,16 @@ const std::string training_data = std::string(COLLCAST_SOURCE_DIR) + "/validatio
 
 TEST_CASE("a row is put on the machine of its GPU, with the network that it states") {
   TrainingRow row = gpt_row();
-  const Result<TrainingPlace> place = training_machines().place(row);
+  const Result<ScoredPlace> place = training_machines().place(row);
   REQUIRE(place.ok());
   CHECK(place->machine.name == "dgx-a100");
   CHECK(place->nodes == 8);
   CHECK(place->remark.empty());
 
   row.inter_gbps_per_gpu = 50;  // a quarter of dgx-a100's
-  const Result<TrainingPlace> slow = training_machines().place(row);
+  const Result<ScoredPlace> slow = training_machines().place(row);
   REQUIRE(slow.ok());
-  const auto rate = [](const TrainingPlace& at) { return std::get<LeafSpineNetwork>(at.machine.network).bandwidth; };
+  const auto rate = [](const ScoredPlace& at) { return std::get<LeafSpineNetwork>(at.machine.network).bandwidth; };
   if (slow->machine.name == place->machine.name) CHECK(rate(*slow).value() == Approx(rate(*place).value() / 4));
   CHECK(slow->machine.gpu.model == "A100-SXM4-80GB");
 
@@ -70,7 +70,7 @@ TEST_CASE("a board of a chip that is known in other nodes than the row's goes in
   row.gpus_per_node = 8;
   row.intra_net = "NVLink4 450GB/s/dir";
   row.inter_gbps_per_gpu = 400;
-  const Result<TrainingPlace> place = training_machines().place(row);
+  const Result<ScoredPlace> place = training_machines().place(row);
   REQUIRE(place.ok());
   CHECK(place->machine.name == "dgx-h100");
   CHECK(place->machine.gpu.model == "H100-SXM5-94GB");
@@ -78,7 +78,7 @@ TEST_CASE("a board of a chip that is known in other nodes than the row's goes in
   CHECK(place->nodes == 16);
   CHECK(place->remark == "GPUs of snellius-h100 in nodes of dgx-h100");
   row.gpu = "H100-96GB-HBM2e-500W";
-  const Result<TrainingPlace> limited = training_machines().place(row);
+  const Result<ScoredPlace> limited = training_machines().place(row);
   REQUIRE(limited.ok());
   CHECK(limited->remark ==
         "GPUs of snellius-h100 in nodes of dgx-h100; 500 W of the 700 that the GPU usually has: 0.894 of the clock");
@@ -90,7 +90,7 @@ TEST_CASE("a board of a chip that is known in other nodes than the row's goes in
   CHECK(training_machines().place(row)->machine.gpu.power_limit == 1);
   for (const char* other : {"H100-80GB-350W", "H200-SXM-141GB-500W"}) {
     row.gpu = other;
-    const Result<TrainingPlace> unknown = training_machines().place(row);
+    const Result<ScoredPlace> unknown = training_machines().place(row);
     REQUIRE(unknown.ok());
     CHECK(unknown->machine.gpu.power_limit == 1);
     CHECK_THAT(unknown->remark, Catch::Contains("W of the GPU's name have no part"));
@@ -111,7 +111,7 @@ TEST_CASE("a GPU without a kernel table has the one that stands in, and the row 
   TrainingRow row = gpt_row();
   row.gpu = "V100-SXM3-32GB";
   row.gpus_per_node = 16;
-  const Result<TrainingPlace> place = training_machines().place(row);
+  const Result<ScoredPlace> place = training_machines().place(row);
   REQUIRE(place.ok());
   CHECK(place->machine.name == "dgx2-v100");
   CHECK_FALSE(place->measured);
@@ -121,7 +121,7 @@ TEST_CASE("a GPU without a kernel table has the one that stands in, and the row 
     row.gpu = gpu;
     for (const int per_node : {4, 8, 16}) {
       row.gpus_per_node = per_node;
-      const Result<TrainingPlace> known = training_machines().place(row);
+      const Result<ScoredPlace> known = training_machines().place(row);
       REQUIRE(known.ok());
       CHECK(known->measured);
     }
@@ -130,7 +130,7 @@ TEST_CASE("a GPU without a kernel table has the one that stands in, and the row 
 
 TEST_CASE("a row's words are a step's inputs") {
   TrainingRow row = gpt_row();
-  const Result<TrainingPlace> place = training_machines().place(row);
+  const Result<ScoredPlace> place = training_machines().place(row);
   REQUIRE(place.ok());
   const Result<TrainingStep> step = training_step(row, *place);
   REQUIRE(step.ok());
@@ -162,7 +162,7 @@ TEST_CASE("a row's words are a step's inputs") {
 
 TEST_CASE("Transformer Engine keeps a gradient per shape of weights besides: about a layer of them") {
   TrainingRow row = gpt_row();
-  const Result<TrainingPlace> place = training_machines().place(row);
+  const Result<ScoredPlace> place = training_machines().place(row);
   REQUIRE(place.ok());
   CHECK(training_step(row, *place)->kept_besides == Bytes(0));
   row.framework = "Megatron-LM + TE 2.11";
@@ -173,7 +173,7 @@ TEST_CASE("Transformer Engine keeps a gradient per shape of weights besides: abo
 TEST_CASE("Megatron pads a vocabulary to 128 rows for each TP rank") {
   TrainingRow row = gpt_row();
   row.vocab = 50'257;
-  const Result<TrainingPlace> place = training_machines().place(row);
+  const Result<ScoredPlace> place = training_machines().place(row);
   REQUIRE(place.ok());
   CHECK(training_step(row, *place)->inputs.model.vocab == 50'432);  // 197 x 256
   row.framework = "InternEvo";
@@ -183,7 +183,7 @@ TEST_CASE("Megatron pads a vocabulary to 128 rows for each TP rank") {
 TEST_CASE("vTrain's single node leaves GPT-2's vocabulary as it is: so many whole rows on each TP rank") {
   TrainingRow row = gpt_row();
   row.vocab = 51'200;
-  const Result<TrainingPlace> place = training_machines().place(row);
+  const Result<ScoredPlace> place = training_machines().place(row);
   REQUIRE(place.ok());
   CHECK(training_step(row, *place)->inputs.model.vocab == 51'200);
   row.source_id = "vtrain-single";
@@ -198,7 +198,7 @@ TEST_CASE("vTrain's single node leaves GPT-2's vocabulary as it is: so many whol
 
 TEST_CASE("BLOOM's search launched kernel by kernel: each has its launch in its own time") {
   TrainingRow row = gpt_row();
-  const Result<TrainingPlace> place = training_machines().place(row);
+  const Result<ScoredPlace> place = training_machines().place(row);
   REQUIRE(place.ok());
   const StepInputs usual = training_step(row, *place)->inputs;
   row.source_id = "bloom-prequel";
@@ -223,7 +223,7 @@ TEST_CASE("BLOOM's search launched kernel by kernel: each has its launch in its 
 TEST_CASE("DeepSpeed's ZeRO 1 sums gradients by all-reduce; a host that waits adds a launch to each collective") {
   TrainingRow row = gpt_row();
   row.zero = "zero1";
-  const Result<TrainingPlace> place = training_machines().place(row);
+  const Result<ScoredPlace> place = training_machines().place(row);
   REQUIRE(place.ok());
   const CollectiveTime by_kind = [](const CollectiveRequest& r) -> Result<Seconds> {
     return Seconds(r.kind == CollectiveKind::all_reduce ? 2 : r.kind == CollectiveKind::reduce_scatter ? 1 : 0.5);
@@ -254,7 +254,7 @@ TEST_CASE("InternEvo sums gradients by all-reduce; groups that share a state are
   TrainingRow row = gpt_row();
   row.framework = "InternEvo";
   row.zero = "zero1 over all DP";
-  const Result<TrainingPlace> place = training_machines().place(row);
+  const Result<ScoredPlace> place = training_machines().place(row);
   REQUIRE(place.ok());
   CHECK(training_step(row, *place)->gradients_by_all_reduce);
   CHECK(training_step(row, *place)->inputs.layout.shards() == 32);
@@ -273,7 +273,7 @@ TEST_CASE("hsdp splits a state over the replicas of a node") {
   row.tp = 1;
   row.sp = 0;
   row.dp = 64;
-  const Result<TrainingPlace> place = training_machines().place(row);
+  const Result<ScoredPlace> place = training_machines().place(row);
   REQUIRE(place.ok());
   const Result<TrainingStep> step = training_step(row, *place);
   REQUIRE(step.ok());
@@ -290,7 +290,7 @@ TEST_CASE("attention runs as fast as the kernels that a framework had") {
   TrainingRow row = gpt_row();
   const auto rate = [&](const std::string& framework) {  // of the peak
     row.framework = framework;
-    const Result<TrainingPlace> place = training_machines().place(row);
+    const Result<ScoredPlace> place = training_machines().place(row);
     REQUIRE(place.ok());
     const StepInputs in = training_step(row, *place)->inputs;
     CHECK(place->kernels.attention.at("bf16").compute >= in.kernels.attention.at("bf16").compute);
@@ -339,7 +339,7 @@ TEST_CASE("experts and latent attention come from the row and its model, the res
   row.qk_nope = 128;
   row.qk_rope = 64;
   row.v_head = 128;
-  const Result<TrainingPlace> place = training_machines().place(row);
+  const Result<ScoredPlace> place = training_machines().place(row);
   REQUIRE(place.ok());
   const StepInputs in = training_step(row, *place)->inputs;
   CHECK((in.model.experts.count == 128 && in.model.experts.top_k == 8 && in.model.experts.ffn == 768));
@@ -358,7 +358,7 @@ TEST_CASE("experts and latent attention come from the row and its model, the res
 TEST_CASE("words for recomputation stand for modules, or for a share of the layers") {
   using M = RecomputeModule;
   const auto read = [](const TrainingRow& of) {
-    const Result<TrainingPlace> place = training_machines().place(of);
+    const Result<ScoredPlace> place = training_machines().place(of);
     REQUIRE(place.ok());
     return training_step(of, *place);
   };
@@ -402,7 +402,7 @@ TEST_CASE("words for recomputation stand for modules, or for a share of the laye
 TEST_CASE("rows of fine-tuning have adapters beside queries, keys and values, of their recipe's rank") {
   TrainingRow row = gpt_row();
   const auto adapters = [&row] {
-    const Result<TrainingPlace> place = training_machines().place(row);
+    const Result<ScoredPlace> place = training_machines().place(row);
     REQUIRE(place.ok());
     const Result<TrainingStep> step = training_step(row, *place);
     REQUIRE(step.ok());
@@ -438,7 +438,7 @@ TEST_CASE("what no step can be yet, and what a row does not state, is a reason")
 
 TEST_CASE("a step's time is what its row states or implies") {
   TrainingRow row = gpt_row();
-  const Result<TrainingPlace> place = training_machines().place(row);
+  const Result<ScoredPlace> place = training_machines().place(row);
   REQUIRE(place.ok());
   const StepInputs in = training_step(row, *place)->inputs;
   CHECK(measured_step(row, in)->time == Seconds(4));

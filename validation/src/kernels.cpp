@@ -70,14 +70,14 @@ class Loader {
 /// Machines by the systems that tables name.
 class Places {
  public:
-  explicit Places(const TrainingMachines& machines) : machines_(machines) {}
+  explicit Places(const ScoredMachines& machines) : machines_(machines) {}
 
-  const Result<TrainingPlace>& of(const std::string& system) {
+  const Result<ScoredPlace>& of(const std::string& system) {
     if (const auto found = seen_.find(system); found != seen_.end()) return found->second;
     TrainingRow row;
     row.gpu = system;
     row.gpus = 1;
-    Result<TrainingPlace> place = machines_.place(row);
+    Result<ScoredPlace> place = machines_.place(row);
     // What stands in for a kernel table has no products of that GPU.
     if (system.empty() && place && !place->measured)
       place = Diagnostic{{}, fmt::format("'{}' names no kernel table", place->machine.name), {}};
@@ -91,13 +91,13 @@ class Places {
     std::map<std::string, KernelModel> out;
     for (const KernelTable& table : tables.tables)
       for (const GemmRow& row : table.rows)
-        if (const Result<TrainingPlace>& place = of(row.system)) out.try_emplace(place->kernels.name, place->kernels);
+        if (const Result<ScoredPlace>& place = of(row.system)) out.try_emplace(place->kernels.name, place->kernels);
     return out;
   }
 
  private:
-  const TrainingMachines& machines_;
-  std::map<std::string, Result<TrainingPlace>> seen_;
+  const ScoredMachines& machines_;
+  std::map<std::string, Result<ScoredPlace>> seen_;
 };
 
 /// Why a row without a system has no machine: whose fault is said at its place.
@@ -107,7 +107,7 @@ UnscoredKernels without_system(const KernelTable& table, const GemmRow& row) {
 }
 
 /// The forecast of a row, or why there is none.
-Result<KernelDeviation> forecast(const GemmRow& row, const TrainingPlace& place) {
+Result<KernelDeviation> forecast(const GemmRow& row, const ScoredPlace& place) {
   const std::string precision = row.precision();
   const auto kernel = place.kernels.gemm.find(precision);
   const auto peak = place.machine.gpu.peak.find(precision);
@@ -137,7 +137,7 @@ Result<KernelDeviation> forecast(const GemmRow& row, const TrainingPlace& place)
 using Foreign = std::map<std::tuple<std::string, std::string, std::string>, ForeignKernels>;
 
 /// A product by every kernel table that is not its own GPU's.
-void add_foreign(const std::string& source, const GemmRow& row, const TrainingPlace& own,
+void add_foreign(const std::string& source, const GemmRow& row, const ScoredPlace& own,
                  const std::map<std::string, KernelModel>& tables, Foreign& out) {
   const std::string precision = row.precision();
   const auto peak = own.machine.gpu.peak.find(precision);
@@ -164,7 +164,7 @@ Result<KernelTables> load_kernel_tables(const std::vector<std::string>& paths, c
   return loader.take();
 }
 
-Diagnostics impossible_products(const KernelTables& tables, const TrainingMachines& machines) {
+Diagnostics impossible_products(const KernelTables& tables, const ScoredMachines& machines) {
   Diagnostics out;
   Places places(machines);
   for (const KernelTable& table : tables.tables) {
@@ -172,7 +172,7 @@ Diagnostics impossible_products(const KernelTables& tables, const TrainingMachin
     for (const GemmRow& row : table.rows)
       if (!machines.has_other_gpu(row.system)) products[{row.system, row.dtype}].push_back(row);
     for (const auto& [of, rows] : products) {
-      const Result<TrainingPlace>& place = places.of(of.first);
+      const Result<ScoredPlace>& place = places.of(of.first);
       if (!place) continue;
       const GpuSpec& gpu = place->machine.gpu;
       if (const auto peak = gpu.peak.find(rows.front().precision()); peak != gpu.peak.end())
@@ -182,7 +182,7 @@ Diagnostics impossible_products(const KernelTables& tables, const TrainingMachin
   return out;
 }
 
-KernelReport validate_kernels(const KernelTables& tables, const TrainingMachines& machines) {
+KernelReport validate_kernels(const KernelTables& tables, const ScoredMachines& machines) {
   KernelReport out;
   out.unscored = tables.unread;
   std::map<std::pair<std::string, std::string>, UnscoredKernels> unscored;
@@ -192,7 +192,7 @@ KernelReport validate_kernels(const KernelTables& tables, const TrainingMachines
   for (const KernelTable& table : tables.tables)
     for (const GemmRow& row : table.rows) {
       const std::string source = row.system.empty() ? table.id : row.system;
-      const Result<TrainingPlace>& place = places.of(row.system);
+      const Result<ScoredPlace>& place = places.of(row.system);
       Result<KernelDeviation> one = place ? forecast(row, *place) : Result<KernelDeviation>(place.errors());
       if (!one) {
         const bool nameless = row.system.empty() && !machines.is_single();

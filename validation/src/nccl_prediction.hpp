@@ -1,3 +1,4 @@
+// What NCCL would run for a measured row, on the communicator of its table.
 #pragma once
 
 #include "collcast/nccl/tuning.hpp"

@@ -1,3 +1,4 @@
+// The middle of values that do not count alike.
 #pragma once
 
 #include <optional>

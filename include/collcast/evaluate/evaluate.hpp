@@ -1,4 +1,5 @@
-// One question, two answers: how long does a collective take, by closed form or by simulation.
+// One question, three answers: how long does a collective take, by closed form, by simulation, or by NCCL's own model
+// (by_nccl.hpp).
 #pragma once
 
 #include <array>

@@ -2,7 +2,7 @@
 //
 // A row becomes the inputs of inference by its words alone. What no inference can be yet (an architecture that nobody
 // described, a precision without a rate) and what a row does not state is the reason why it is not scored. What is
-// taken where rows are silent is in src/inference/inputs.cpp.
+// taken where rows are silent is in validation/src/inference/inputs.cpp.
 #pragma once
 
 #include <map>
@@ -12,8 +12,8 @@
 #include "collcast/evaluate/evaluate.hpp"
 #include "collcast/report/inference_document.hpp"
 #include "collcast/validation/inference_table.hpp"
+#include "collcast/validation/scored_machines.hpp"
 #include "collcast/validation/telling.hpp"
-#include "collcast/validation/training.hpp"
 #include "collcast/workload/step.hpp"
 
 namespace collcast {
@@ -48,7 +48,7 @@ void cross_validate(InferenceReport&);
 
 /// Every row scored, or listed with the reason why not. The same bytes whatever the number of threads, unless
 /// `goes_on`, which they all ask, ends it: rows that there was no time for are counted.
-InferenceReport validate_inference(const InferenceTables&, const ServedModels&, const TrainingMachines&,
+InferenceReport validate_inference(const InferenceTables&, const ServedModels&, const ScoredMachines&,
                                    const CollectivePolicy&, const Telling& tell = {}, const GoesOn& goes_on = {});
 
 }  // namespace collcast

@@ -6,7 +6,7 @@
 
 #include "collcast/report/kernels_document.hpp"
 #include "collcast/scenario/gemm_table.hpp"
-#include "collcast/validation/training.hpp"
+#include "collcast/validation/scored_machines.hpp"
 
 namespace collcast {
 
@@ -27,9 +27,9 @@ Result<KernelTables> load_kernel_tables(const std::vector<std::string>& paths, c
 /// Rows that are faster than the GPU which they name can be, and repeats of a product that are no repeats: each an
 /// error at its place, as of a kernel table's `measured.file`. Not of rows that a single machine with another GPU
 /// stands for.
-Diagnostics impossible_products(const KernelTables&, const TrainingMachines&);
+Diagnostics impossible_products(const KernelTables&, const ScoredMachines&);
 
 /// Every row forecast on the machine with the GPU that its system names, or counted with the reason why not.
-KernelReport validate_kernels(const KernelTables&, const TrainingMachines&);
+KernelReport validate_kernels(const KernelTables&, const ScoredMachines&);
 
 }  // namespace collcast

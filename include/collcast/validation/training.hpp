@@ -2,7 +2,7 @@
 //
 // A row becomes the inputs of a step by its words alone. What no step can be yet (a schedule, an architecture, a
 // precision without a kernel table) and what a row does not state is the reason why it is not scored. Which of several
-// defaults a framework has where its rows are silent is in src/training/inputs.cpp.
+// defaults a framework has where its rows are silent is in validation/src/training/inputs.cpp.
 #pragma once
 
 #include <string>
@@ -11,49 +11,14 @@
 #include "collcast/evaluate/evaluate.hpp"
 #include "collcast/report/training_document.hpp"
 #include "collcast/scenario/scenario.hpp"
+#include "collcast/validation/scored_machines.hpp"
 #include "collcast/validation/telling.hpp"
 #include "collcast/validation/training_table.hpp"
 #include "collcast/workload/step.hpp"
 
 namespace collcast {
 
-/// Where a row ran: the machine whose GPU, GPUs per node and network are likest, its network at the rate that the row
-/// states.
-struct TrainingPlace {
-  TopologySpec machine;
-  KernelModel kernels;
-  bool measured = true;  ///< kernels are of its GPU, not what stands in for them
-  int nodes = 1;
-  std::string remark;  ///< what of it is assumed; empty: nothing
-};
-
-class TrainingMachines {
- public:
-  /// Machines with GPUs; a single one is for all rows. Those without a kernel table have the one that stands in, and
-  /// are for rows that no other machine is like.
-  static Result<TrainingMachines> load(const std::vector<TopologySpec>& machines, const SearchPath&);
-  /// Or why there is none.
-  Result<TrainingPlace> place(const TrainingRow&) const;
-  bool is_single() const { return only_one_; }  ///< one machine is for all rows
-  /// Whether that is so, and it has another GPU than this name of a row's says.
-  bool has_other_gpu(const std::string& gpu) const;
-  /// A warning for each of these names, one of a row, of which that is so.
-  Diagnostics other_gpus(const std::vector<std::string>& of_rows, const Location& asked_by) const;
-
- private:
-  struct Known {
-    TopologySpec spec;
-    KernelModel kernels;
-    bool measured = true;  ///< the table is of its GPU
-  };
-  /// Of the same chip with nodes of the row's size, where the machine with its GPU has others; nullptr: none is needed,
-  /// or there is none.
-  const Known* nodes_for(const TrainingRow&, const Known& gpu) const;
-  std::vector<Known> known_;
-  bool only_one_ = false;
-};
-
-/// Whose memory beside the model's is known (src/training/memory.cpp).
+/// Whose memory beside the model's is known (validation/src/training/memory.cpp).
 enum class Framework { other, deepspeed, torchtitan, nanotron, llm_foundry, internevo, megatron };
 
 struct TrainingStep {
@@ -66,7 +31,7 @@ struct TrainingStep {
   std::vector<std::string> assumed;      ///< what the row does not state, and was taken
 };
 /// The row as a step on that machine, or every reason why it is none yet.
-Result<TrainingStep> training_step(const TrainingRow&, const TrainingPlace&);
+Result<TrainingStep> training_step(const TrainingRow&, const ScoredPlace&);
 
 /// Seconds of one step as the row states or implies them; nothing where it does not.
 struct MeasuredStep {
@@ -96,7 +61,7 @@ struct TrainingQuestion {
 };
 /// Every row scored, or listed with the reason why not. The same bytes whatever the number of threads, unless
 /// `goes_on`, which they all ask, ends it: rows that there was no time for are counted.
-TrainingReport validate_training(const TrainingTables&, const TrainingMachines&, const TrainingQuestion&,
+TrainingReport validate_training(const TrainingTables&, const ScoredMachines&, const TrainingQuestion&,
                                  const Telling& tell = {}, const GoesOn& goes_on = {});
 
 /// Puts into each row the forecast times one scale per source, GPU and precision, fitted to the others of them: never

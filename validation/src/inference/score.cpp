@@ -39,7 +39,7 @@ struct Job {
 
 class Fabrics {
  public:
-  Result<std::shared_ptr<const Fabric>> at(const TrainingPlace& place) {
+  Result<std::shared_ptr<const Fabric>> at(const ScoredPlace& place) {
     auto& fabric = known_[{place.machine.name, place.nodes}];
     if (fabric == nullptr) {
       Result<Fabric> built = Fabric::build(place.machine, place.nodes);
@@ -54,12 +54,12 @@ class Fabrics {
 };
 
 /// What keeps the row from being put on its machine; empty: nothing.
-std::string put_on_machine(Job& job, const TrainingMachines& machines, Fabrics& fabrics) {
+std::string put_on_machine(Job& job, const ScoredMachines& machines, Fabrics& fabrics) {
   StepInputs& in = job.served->inputs;
   TrainingRow wanted;
   wanted.gpu = job.row->system;
   wanted.gpus = in.layout.world();
-  const Result<TrainingPlace> place = machines.place(wanted);
+  const Result<ScoredPlace> place = machines.place(wanted);
   if (!place) return reasons(place.errors());
   in.gpu = place->machine.gpu;
   in.kernels = place->kernels;
@@ -76,7 +76,7 @@ std::string put_on_machine(Job& job, const TrainingMachines& machines, Fabrics& 
 }
 
 Job prepared(const InferenceRow& row, const ServedModels& models, const std::vector<ServerSettings>& servers,
-             const TrainingMachines& machines, Fabrics& fabrics) {
+             const ScoredMachines& machines, Fabrics& fabrics) {
   Job job;
   job.row = &row;
   Result<ServedRow> served = served_row(row, models, servers);
@@ -175,7 +175,7 @@ InferenceDeviation deviation(const Job& job) {
 }  // namespace
 
 InferenceReport validate_inference(const InferenceTables& tables, const ServedModels& models,
-                                   const TrainingMachines& machines, const CollectivePolicy& collectives,
+                                   const ScoredMachines& machines, const CollectivePolicy& collectives,
                                    const Telling& tell, const GoesOn& goes_on) {
   InferenceReport out;
   out.library = to_string(collectives.library);

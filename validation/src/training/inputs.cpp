@@ -92,7 +92,7 @@ constexpr std::array<Meaning<PipelineSchedule>, 8> schedules{{{"1f1b-i", Pipelin
 
 class Reading {
  public:
-  Reading(const TrainingRow& row, const TrainingPlace& place) : row_(row), place_(place), habits_(habits_of(row)) {}
+  Reading(const TrainingRow& row, const ScoredPlace& place) : row_(row), place_(place), habits_(habits_of(row)) {}
 
   Result<TrainingStep> run() {
     out_.inputs.gpu = place_.machine.gpu;
@@ -553,7 +553,7 @@ class Reading {
   }
 
   const TrainingRow& row_;
-  const TrainingPlace& place_;
+  const ScoredPlace& place_;
   Habits habits_;
   TrainingStep out_;
   std::vector<std::string> missing_;
@@ -562,7 +562,7 @@ class Reading {
 
 }  // namespace
 
-Result<TrainingStep> training_step(const TrainingRow& row, const TrainingPlace& place) {
+Result<TrainingStep> training_step(const TrainingRow& row, const ScoredPlace& place) {
   return Reading(row, place).run();
 }
 

@@ -107,7 +107,7 @@ Diagnostic cannot(std::string why) { return {{}, std::move(why), {}}; }
 
 }  // namespace
 
-const TrainingMachines::Known* TrainingMachines::nodes_for(const TrainingRow& row, const Known& gpu) const {
+const ScoredMachines::Known* ScoredMachines::nodes_for(const TrainingRow& row, const Known& gpu) const {
   if (has_its_nodes(gpu.spec, row)) return nullptr;
   const Known* best = nullptr;
   int most = -1;
@@ -120,8 +120,8 @@ const TrainingMachines::Known* TrainingMachines::nodes_for(const TrainingRow& ro
   return best;
 }
 
-Result<TrainingMachines> TrainingMachines::load(const std::vector<TopologySpec>& machines, const SearchPath& search) {
-  TrainingMachines out;
+Result<ScoredMachines> ScoredMachines::load(const std::vector<TopologySpec>& machines, const SearchPath& search) {
+  ScoredMachines out;
   out.only_one_ = machines.size() == 1;
   Diagnostics errors;
   for (const TopologySpec& spec : machines) {
@@ -140,14 +140,14 @@ Result<TrainingMachines> TrainingMachines::load(const std::vector<TopologySpec>&
   return out;
 }
 
-bool TrainingMachines::has_other_gpu(const std::string& gpu) const {
+bool ScoredMachines::has_other_gpu(const std::string& gpu) const {
   if (!only_one_) return false;
   const TopologySpec& spec = known_.front().spec;
   const bool is_its_name = gpu == spec.name || std::count(spec.systems.begin(), spec.systems.end(), gpu) > 0;
   return !is_its_name && other_gpu(gpu, spec.gpu.model);
 }
 
-Diagnostics TrainingMachines::other_gpus(const std::vector<std::string>& of_rows, const Location& asked_by) const {
+Diagnostics ScoredMachines::other_gpus(const std::vector<std::string>& of_rows, const Location& asked_by) const {
   std::map<std::string, std::size_t> rows;
   for (const std::string& gpu : of_rows) ++rows[gpu];
   Diagnostics out;
@@ -162,7 +162,7 @@ Diagnostics TrainingMachines::other_gpus(const std::vector<std::string>& of_rows
   return out;
 }
 
-Result<TrainingPlace> TrainingMachines::place(const TrainingRow& row) const {
+Result<ScoredPlace> ScoredMachines::place(const TrainingRow& row) const {
   if (!row.gpus) return cannot("gpus is not stated");
   const Known* best = only_one_ ? &known_.front() : nullptr;
   // What was measured goes before what is likest.
@@ -175,7 +175,7 @@ Result<TrainingPlace> TrainingMachines::place(const TrainingRow& row) const {
     best = &known;
   }
   if (best == nullptr) return cannot(fmt::format("no machine has the GPU '{}'", printable(row.gpu)));
-  TrainingPlace out{best->spec, best->kernels, best->measured, 1, {}};
+  ScoredPlace out{best->spec, best->kernels, best->measured, 1, {}};
   std::vector<std::string> remarks;
   if (const Known* nodes = only_one_ ? nullptr : nodes_for(row, *best)) {
     out.machine = nodes->spec;

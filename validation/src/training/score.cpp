@@ -68,7 +68,7 @@ class PricedMachines {
  public:
   explicit PricedMachines(const CollectivePolicy& policy) : policy_(policy) {}
 
-  Result<std::shared_ptr<const Machine>> at(const TrainingPlace& place) {
+  Result<std::shared_ptr<const Machine>> at(const ScoredPlace& place) {
     const std::string key = fmt::format("{} {} {}", place.machine.name, place.nodes, place.remark);
     auto& machine = known_[key];
     if (machine == nullptr) {
@@ -92,10 +92,10 @@ LayoutChoice choice_of(const StepInputs& in) {
 }
 
 /// Where the row ran and what it did, before anything is forecast.
-Job placed(const TrainingRow& row, const TrainingMachines& machines, PricedMachines& fabrics) {
+Job placed(const TrainingRow& row, const ScoredMachines& machines, PricedMachines& fabrics) {
   Job job;
   job.row = &row;
-  const Result<TrainingPlace> place = machines.place(row);
+  const Result<ScoredPlace> place = machines.place(row);
   if (!place) {
     job.why = reasons(place.errors());
     return job;
@@ -179,7 +179,7 @@ TrainingDeviation deviation(const Job& job) {
 
 }  // namespace
 
-TrainingReport validate_training(const TrainingTables& tables, const TrainingMachines& machines,
+TrainingReport validate_training(const TrainingTables& tables, const ScoredMachines& machines,
                                  const TrainingQuestion& question, const Telling& tell, const GoesOn& goes_on) {
   TrainingReport out;
   out.library = to_string(question.collectives.library);
