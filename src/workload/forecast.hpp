@@ -36,9 +36,9 @@ double compute_to_communication(const Breakdown&);
 /// The stage that the result tells of: the one with the most work.
 void add_stage(StepResult&, const StepPlan&);
 
-/// Idle time on a rank of a pipeline is told apart as the closed form does it, whatever the rank waits for at the moment:
-/// what exchanges of gradients and sharded weights add to the step is DP exposed, what messages add to the pipeline PP
-/// exposed, also where another stage's or boundary's are slow, and the rest is the bubble.
+/// Idle time on a rank of a pipeline is told apart as the closed form does it, whatever the rank waits for at the
+/// moment: what exchanges of gradients and sharded weights add to the step is DP exposed, what messages add to the
+/// pipeline PP exposed, also where another stage's or boundary's are slow, and the rest is the bubble.
 void tell_waiting_apart(Breakdown& parts, const StepPlan&, const StepEstimate& of_plan);
 /// Of what is idle without exchanges, as of a server's pass, the messages' part.
 void tell_messages_from_bubble(Breakdown& parts, Seconds messages_add);
