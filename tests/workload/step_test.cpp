@@ -117,6 +117,25 @@ TEST_CASE("both methods say of the same waiting what is PP exposed and what is b
     }
 }
 
+TEST_CASE("both methods charge the same of a pipeline's waiting to exchanges, messages and the bubble") {
+  double exchanged = 0;
+  for (const double rate : {1.0, 0.01})
+    for (const int zero : {0, 1, 2, 3}) {
+      StepInputs in = small_step(1, 2, 2);
+      in.options.zero = zero;
+      const StepResult both = forecast(in, cluster(4, rate), Method::both);
+      const Breakdown a = forecast(in, cluster(4, rate), Method::estimate).breakdown, b = both.breakdown;
+      const auto near = [&](Seconds part) { return Approx(part.count()).margin(1e-6 * both.step.count()); };
+      CAPTURE(rate, zero);
+      CHECK(b.dp_exposed.count() == near(a.dp_exposed));
+      CHECK(b.pp_exposed.count() == near(a.pp_exposed));
+      CHECK(b.bubble.count() == near(a.bubble));
+      CHECK(b.total().count() == near(both.step));
+      exchanged += a.dp_exposed.count();
+    }
+  CHECK(exchanged > 0);
+}
+
 TEST_CASE("halving the bandwidth of every link never speeds a step up") {
   const Fabric half = cluster(4, 0.5);
   for (const StepInputs& in : variety()) {
