@@ -12,6 +12,7 @@
 #include <variant>
 
 #include "collcast/base/units.hpp"
+#include "collcast/base/words.hpp"
 #include "nccl/collnet_search.hpp"
 #include "nccl/nearest_nics.hpp"
 #include "nccl/pair_loads.hpp"
@@ -42,9 +43,8 @@ constexpr std::array chips{
 
 std::string squeezed(std::string_view name) {
   std::string out;
-  for (const char c : name)
-    if (std::isalnum(static_cast<unsigned char>(c)) != 0)
-      out += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  for (const char c : lower(name))
+    if (std::isalnum(static_cast<unsigned char>(c)) != 0) out += c;
   for (const char* brand : {"nvidia", "tesla", "geforce"})
     if (out.starts_with(brand)) out.erase(0, std::string_view(brand).size());
   return out;

@@ -6,9 +6,10 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <charconv>
 #include <string_view>
+
+#include "collcast/base/words.hpp"
 
 namespace collcast::nccl {
 
@@ -27,28 +28,12 @@ constexpr std::array kinds_with_choice{
     NamedKind{"allreduce", CollectiveKind::all_reduce}, NamedKind{"allgather", CollectiveKind::all_gather},
     NamedKind{"reducescatter", CollectiveKind::reduce_scatter}};
 
-std::string lower(std::string_view text) {
-  std::string out(text);
-  std::transform(out.begin(), out.end(), out.begin(),
-                 [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
-  return out;
-}
+std::string trimmed_text(std::string_view text) { return std::string(trimmed(text, white_space)); }
 
-std::string trimmed(std::string_view text) {
-  const auto space = [](char c) { return std::isspace(static_cast<unsigned char>(c)) != 0; };
-  while (!text.empty() && space(text.front())) text.remove_prefix(1);
-  while (!text.empty() && space(text.back())) text.remove_suffix(1);
-  return std::string(text);
-}
-
-std::vector<std::string> split(std::string_view text, char by) {
+std::vector<std::string> trimmed_parts(std::string_view text, char separator) {
   std::vector<std::string> out;
-  while (true) {
-    const std::size_t end = text.find(by);
-    out.push_back(trimmed(text.substr(0, end)));
-    if (end == std::string_view::npos) return out;
-    text.remove_prefix(end + 1);
-  }
+  for (const std::string_view part : split(text, separator)) out.push_back(trimmed_text(part));
+  return out;
 }
 
 Diagnostic wrong(const Setting& setting, const std::string& message, std::string hint) {
@@ -61,7 +46,7 @@ std::optional<unsigned> read_set(const Setting& setting, std::string list, const
   const bool all_but = !list.empty() && list.front() == '^';
   if (all_but) list.erase(0, 1);
   unsigned bits = 0;
-  for (const std::string& word : split(list, ',')) {
+  for (const std::string& word : trimmed_parts(list, ',')) {
     const auto found = std::find(words.begin(), words.end(), lower(word));
     if (found == words.end()) {
       errors.push_back(wrong(setting, word.empty() ? "a name is missing" : fmt::format("unknown name '{}'", word),
@@ -77,7 +62,7 @@ std::optional<unsigned> read_set(const Setting& setting, std::string list, const
 using Sets = std::array<std::optional<unsigned>, collective_kinds>;
 
 void read_sets(const Setting& setting, const std::vector<std::string>& words, Sets& sets, Diagnostics& errors) {
-  for (const std::string& part : split(setting.value, ';')) {
+  for (const std::string& part : trimmed_parts(setting.value, ';')) {
     const std::size_t colon = part.find(':');
     if (colon == std::string::npos) {
       const auto bits = read_set(setting, part, words, errors);
@@ -85,7 +70,7 @@ void read_sets(const Setting& setting, const std::vector<std::string>& words, Se
         if (bits) sets[static_cast<std::size_t>(named.kind)] = bits;
       continue;
     }
-    const std::string name = lower(trimmed(part.substr(0, colon)));
+    const std::string name = lower(trimmed_text(part.substr(0, colon)));
     const auto kind = std::find_if(kinds_with_choice.begin(), kinds_with_choice.end(),
                                    [&](const NamedKind& named) { return named.word == name; });
     if (kind == kinds_with_choice.end()) {
@@ -94,7 +79,7 @@ void read_sets(const Setting& setting, const std::vector<std::string>& words, Se
       errors.push_back(wrong(setting, fmt::format("unknown collective '{}'", name), expected_one_of(name, known)));
       continue;
     }
-    if (const auto bits = read_set(setting, trimmed(part.substr(colon + 1)), words, errors))
+    if (const auto bits = read_set(setting, trimmed_text(part.substr(colon + 1)), words, errors))
       sets[static_cast<std::size_t>(kind->kind)] = bits;
   }
 }
