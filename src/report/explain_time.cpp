@@ -220,7 +220,7 @@ Section stage_section(const StepReport& report) {
 
 namespace {
 
-Term dp_term(const StepResult& r) {
+Term dp_term(const StepInputs& in, const StepResult& r) {
   const Breakdown& b = r.breakdown;
   if (!r.simulate && r.closed_form.sharding.by_turns)
     return {"DP exposed",
@@ -244,7 +244,7 @@ Term dp_term(const StepResult& r) {
   for (const CollectiveCost& c : r.collectives)
     if (c.dimension == Dimension::dp) total += in_total(c);
   const Seconds hidden = total - b.dp_exposed;
-  const char* source = r.closed_form.transfers > Seconds{}
+  const char* source = in.layout.pp > 1
                            ? "what they add to the step; the rest lies under computing, or where the pipeline waits"
                            : "of the timeline: when only they run; the rest lies under computing";
   if (hidden < Seconds{}) return {"DP exposed", {}, {}, b.dp_exposed.count(), "s", source};
@@ -324,7 +324,7 @@ void add_parts(Section& out, const StepReport& report) {
                  fmt::format("{} - {}", precise(r.closed_form.pipeline.total()),
                              precise(r.closed_form.pipeline.total() - r.closed_form.transfers)),
                  b.pp_exposed.count(), "s", "what transfers add to the pipeline"});
-  add(b.dp_exposed, dp_term(r));
+  add(b.dp_exposed, dp_term(in, r));
   add(b.optimizer, optimizer_term(r, stage));
   add(b.bubble, bubble_term(r));
 }
