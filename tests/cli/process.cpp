@@ -40,7 +40,7 @@ Outcome run_shell(const std::string& command, const fs::path& directory) {
   return {exit_code(status), contents(out), contents(err)};
 }
 
-Outcome run_on_terminal(const std::string& command, const fs::path& directory) {
+Outcome run_on_terminal(const std::string& command, const fs::path& directory, const std::string& until) {
   const std::string line = in_clean_environment(command, directory);
   int terminal = -1;
   const pid_t child = ::forkpty(&terminal, nullptr, nullptr, nullptr);
@@ -49,11 +49,17 @@ Outcome run_on_terminal(const std::string& command, const fs::path& directory) {
     ::execl("/bin/sh", "sh", "-c", line.c_str(), static_cast<char*>(nullptr));
     ::_exit(127);
   }
+  constexpr char control_c = 3;
   Outcome outcome;
   char buffer[4096];
+  bool waits = !until.empty();
   // The far end of a terminal that closes reads as an error.
-  for (ssize_t got; (got = ::read(terminal, buffer, sizeof buffer)) > 0;)
+  for (ssize_t got; (got = ::read(terminal, buffer, sizeof buffer)) > 0;) {
     outcome.out.append(buffer, static_cast<std::size_t>(got));
+    if (!waits || outcome.out.find(until) == std::string::npos) continue;
+    waits = false;
+    if (::write(terminal, &control_c, 1) != 1) throw std::runtime_error("the pseudo-terminal takes no input");
+  }
   ::close(terminal);
   int status = 0;
   ::waitpid(child, &status, 0);

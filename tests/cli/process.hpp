@@ -14,8 +14,10 @@ struct Outcome {
 /// `command` under /bin/sh in `directory`, with `collcast` found by its name and no terminal anywhere.
 Outcome run_shell(const std::string& command, const std::filesystem::path& directory);
 
-/// The same with standard output and error on a terminal of its own; both come back in `out`.
-Outcome run_on_terminal(const std::string& command, const std::filesystem::path& directory);
+/// The same with standard output and error on a terminal of its own; both come back in `out`. Once `until` is seen
+/// there, Ctrl-C is typed (nothing: never).
+Outcome run_on_terminal(const std::string& command, const std::filesystem::path& directory,
+                        const std::string& until = {});
 
 /// A new, empty folder that is removed at the end.
 class Folder {
