@@ -357,7 +357,8 @@ void raise_behind_switch(const OfSeveral& of, const Best& best, Chains& chains) 
 
 Graph ring_graph(const OfSeveral& of, const Best& best) {
   PathType between = of.near.type;
-  if (of.system.cross_nic == CrossNic::never)
+  // Over straight NVLinks a ring may go back to its NIC from farther away whatever the variable says.
+  if (of.system.cross_nic == CrossNic::never || of.straight_nvlinks())
     for (const ChannelNics& one : best.rings.nics) between = std::max(between, one.way_out);
   const Bandwidth speed = bandwidth(best.speed);
   return {GraphPattern::ring, best.rings.count, speed, speed, of.type, between, best.rings.order, best.rings.nics};
