@@ -342,14 +342,27 @@ void raise_over_nvlinks(const OfSeveral& of, const Best& best, Chains& chains) {
 }
 
 /// Behind a switch; or of one GPU, which no links hold.
-void raise_behind_switch(const OfSeveral& of, const Best& best, Chains& chains) {
-  const auto fits = [&](double speed) {
-    return of.gpus.size() == 1 || fits_switch(of.system, best.rings.count, of.gpus.size(), speed);
-  };
-  auto next = std::ranges::find(of.list, best.speed);
-  while (next != of.list.end() && next != of.list.begin() && chains.inside < 2 * best.speed - slack) {
+bool links_have(const OfSeveral& of, int channels, double speed) {
+  return of.gpus.size() == 1 || fits_switch(of.system, channels, of.gpus.size(), speed);
+}
+
+/// Of trees beside so many rings: half of what these had before they were doubled may be none of the list, which NCCL
+/// searches trees by.
+double listed_speed(const OfSeveral& of, const Best& best) {
+  if (std::ranges::find(of.list, best.speed) != of.list.end()) return best.speed;
+  const int channels = best.rings.count;
+  const auto found = std::ranges::find_if(of.list, [&](double speed) {
+    return links_have(of, channels, speed) && static_cast<int>(entries(of.system, of.near, speed).size()) >= channels;
+  });
+  return found == of.list.end() ? best.speed : *found;
+}
+
+void raise_behind_switch(const OfSeveral& of, double between, Chains& chains) {
+  chains.inside = between;
+  auto next = std::ranges::find(of.list, between);
+  while (next != of.list.end() && next != of.list.begin() && chains.inside < 2 * between - slack) {
     --next;
-    chains.held_by_nics = fits(*next);
+    chains.held_by_nics = links_have(of, chains.rings.count, *next);
     if (!chains.held_by_nics) return;
     chains.inside = *next;
   }
@@ -405,10 +418,14 @@ std::optional<Found> search_across(const System& system, const std::vector<int>&
     twice(chains.rings);
     chains.inside /= 2;
   }
-  if (!of.straight_nvlinks() && (of.nvlink() || gpus.size() == 1)) raise_behind_switch(of, *best, chains);
+  double between = best->speed;
+  if (!of.straight_nvlinks() && (of.nvlink() || gpus.size() == 1)) {
+    between = listed_speed(of, *best);
+    raise_behind_switch(of, between, chains);
+  }
   out.trees_held_by_nics = chains.held_by_nics;
   out.ring = ring_graph(of, *best);
-  out.tree = tree_graph(of, best->speed, std::move(chains));
+  out.tree = tree_graph(of, between, std::move(chains));
   out.nvls = nvls_across(of, out.nic_rate);
   return out;
 }
