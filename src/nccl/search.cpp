@@ -4,6 +4,7 @@
 #include <map>
 #include <optional>
 #include <span>
+#include <utility>
 
 #include "nccl/nearest_nics.hpp"
 #include "nccl/paths_to_nics.hpp"
@@ -152,15 +153,44 @@ double largest(std::span<const double> list, double most) {
   return 0;
 }
 
-PathType type_inside(const System& system, const std::vector<int>& gpus) {
-  if (gpus.size() == 1) return PathType::loc;
-  if (system.nvswitch || (system.has_nvlink() && rounds_over_nvlinks(system, gpus, 3).count > 0)) return PathType::nvl;
+PathType type_over_pcie(const System& system, const std::vector<int>& gpus) {
   PathType worst = PathType::loc;
   for (std::size_t i = 0; i < gpus.size(); ++i) {
     const auto hop = way_between(system, gpus[i], gpus[(i + 1) % gpus.size()]);
     worst = std::max(worst, hop ? hop->type : PathType::dis);
   }
   return worst;
+}
+
+PathType type_inside(const System& system, const std::vector<int>& gpus) {
+  if (gpus.size() == 1) return PathType::loc;
+  if (system.nvswitch || (system.has_nvlink() && rounds_over_nvlinks(system, gpus, 3).count > 0)) return PathType::nvl;
+  return type_over_pcie(system, gpus);
+}
+
+/// From the path's last GPU straight NVLinks go on through all others.
+bool goes_through(const System& system, const std::vector<int>& gpus, std::vector<int>& path) {
+  if (path.size() == gpus.size()) return true;
+  const auto& links = system.nvlinks[static_cast<std::size_t>(path.back())];
+  for (const int gpu : gpus) {
+    if (links[static_cast<std::size_t>(gpu)] <= 0 || std::ranges::find(path, gpu) != path.end()) continue;
+    path.push_back(gpu);
+    const bool through = goes_through(system, gpus, path);
+    path.pop_back();
+    if (through) return true;
+  }
+  return false;
+}
+
+/// From NIC to NIC, a channel closes no round inside its node.
+PathType type_across(const System& system, const std::vector<int>& gpus) {
+  const auto from = [&](int first) {
+    std::vector<int> path{first};
+    return goes_through(system, gpus, path);
+  };
+  if (gpus.size() > 1 && system.has_nvlink() && !system.nvswitch && std::ranges::any_of(gpus, from))
+    return PathType::nvl;
+  return type_inside(system, gpus);
 }
 
 /// Every head's GPU takes in from and hands out to all, and twice for itself.
@@ -278,12 +308,21 @@ Best one_channel(const OfSeveral& of) {
   return {of.list.back(), {1, {of.gpus}, {{nic, nic, way(of.gpus.front()), way(of.gpus.back())}}}};
 }
 
-/// Nothing where exactly so many are asked for, and do not fit.
-std::optional<Best> rings_across(const OfSeveral& of, std::optional<int> exactly) {
-  Best best = best_of(of.list, [&](double speed) {
-    if (speed > of.system.nic_speed + slack) return Rings{};
-    return cut(channels_of_nics(of, speed), exactly);
-  });
+/// Nothing where exactly so many are asked for, and do not fit. Where NVLinks join the GPUs and no NICs at their ends
+/// have room, over PCIe.
+std::optional<Best> rings_across(OfSeveral& of, std::optional<int> exactly) {
+  const auto search = [&] {
+    return best_of(of.list, [&](double speed) {
+      if (speed > of.system.nic_speed + slack) return Rings{};
+      return cut(channels_of_nics(of, speed), exactly);
+    });
+  };
+  Best best = search();
+  if (best.rings.count == 0 && of.straight_nvlinks()) {
+    const PathType over_nvlinks = std::exchange(of.type, type_over_pcie(of.system, of.gpus));
+    best = search();
+    if (best.rings.count == 0) of.type = over_nvlinks;
+  }
   if (best.rings.count > 0) return best;
   if (exactly) return std::nullopt;
   return one_channel(of);
@@ -403,8 +442,8 @@ std::optional<Graph> nvls_across(const OfSeveral& of, double nic_rate) {
 }
 
 std::optional<Found> search_across(const System& system, const std::vector<int>& gpus, std::optional<int> exactly) {
-  const OfSeveral of{system, gpus, nearest_nics(system, gpus), type_inside(system, gpus),
-                     speeds(system.compute_capability, true)};
+  OfSeveral of{system, gpus, nearest_nics(system, gpus), type_across(system, gpus),
+               speeds(system.compute_capability, true)};
   if (of.near.gpus.empty() || of.type == PathType::dis) return std::nullopt;
   std::optional<Best> best = rings_across(of, exactly);
   if (!best) return std::nullopt;

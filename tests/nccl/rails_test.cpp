@@ -99,6 +99,31 @@ TEST_CASE("on no machine has any group less bandwidth where rings may change NIC
   }
 }
 
+TEST_CASE("GPUs that NVLinks join in a row have them across nodes, though no round closes, and never less than PCIe") {
+  const auto of = [](const char* machine, const Group& group, const Variables& variables) {
+    const auto c = nccl::connect(test::built(machine, 3), group, test::environment(variables));
+    REQUIRE(c.ok());
+    return *c;
+  };
+  for (const char* machine : {"dgx1-v100", "dgx1-v100-roce", "aws-p3dn", "polaris", "abci-v100", "gh200", "h100-roce"})
+    for (const Group& group : groups_of(test::built(machine, 3))) {
+      INFO(machine << ", ranks " << numbers(group));
+      const Communicator with_nvlinks = of(machine, group, {}),
+                         without = of(machine, group, {{"NCCL_P2P_DISABLE", "1"}});
+      CHECK(with_nvlinks.ring.channels * with_nvlinks.ring.between.value() >=
+            without.ring.channels * without.ring.between.value() * (1 - 1e-9));
+    }
+  // A DGX-1's GPU 4 has of these a link to GPU 0 alone: 4, 0, 1, 2, 3 and others like it, from NIC to NIC.
+  std::vector<Rank> ranks;
+  for (const unsigned first : {0u, 8u})
+    for (unsigned gpu = 0; gpu < 5; ++gpu) ranks.emplace_back(first + gpu);
+  const Communicator row = of("dgx1-v100", Group::listed(ranks), {});
+  CHECK(row.nvlink);
+  CHECK(row.ring.type_inside == PathType::nvl);
+  for (const std::vector<int>& order : row.ring.order) CHECK((order.front() == 4 || order.back() == 4));
+  CHECK(row.ring.channels * row.ring.between.value() >= 12e9);
+}
+
 TEST_CASE("over straight NVLinks a NIC with one GPU of the group beside it is gone back to where no other is near") {
   struct Ranks {
     const char* machine;
