@@ -271,24 +271,25 @@ Chunks tree_chunks(const Communicator& c, Bytes size, const Plan& plan) {
 
 namespace {
 
-/// One tree channel's, as NCCL books it from its search, and the cap that it sets itself; bytes per second.
+/// What is reached of one tree channel's number, as NCCL books it from its search, and of the cap that it sets itself;
+/// bytes per second. Each has its own share, so that what links have more is never less until the cap holds.
 struct TreeChannel {
   double booked = 0, cap = 0;
 };
-TreeChannel tree_channel(const Communicator& c) {
-  return {0.92 * (c.nodes <= 2 ? c.tree.inside : c.tree.between).value(),
-          1e9 * tuned::tree_per_channel[row_of(c)][scale_of(c)]};
+TreeChannel tree_channel(const Communicator& c, Protocol p) {
+  const bool of_two = c.nodes == 2 && p == Protocol::simple;
+  const double of_booked = of_two ? fitted::tree_efficiency_of_two : fitted::tree_efficiency;
+  const double of_cap = of_two ? fitted::tree_cap_of_two[row_of(c)] : fitted::tree_efficiency;
+  return {of_booked * 0.92 * (c.nodes <= 2 ? c.tree.inside : c.tree.between).value(),
+          of_cap * 1e9 * tuned::tree_per_channel[row_of(c)][scale_of(c)]};
 }
 
 }  // namespace
 
 double tree_rate(const Communicator& c, const Plan& plan) {
-  const TreeChannel channel = tree_channel(c);
+  const TreeChannel channel = tree_channel(c, plan.protocol);
   // Half of NCCL's number, which counts both directions, is the algorithm's.
-  const bool by_nics = generation(c) >= tuned::Generation::hopper || channel.booked <= channel.cap;
-  const bool as_seen = c.nodes == 2 && plan.protocol == Protocol::simple && by_nics;
-  double most = 0.5 * (as_seen ? fitted::tree_efficiency_of_two : fitted::tree_efficiency) * c.tree.channels *
-                std::min(channel.booked, channel.cap);
+  double most = 0.5 * c.tree.channels * std::min(channel.booked, channel.cap);
   most *= link_factor(c, plan.protocol);
   if (plan.protocol == Protocol::ll128) most *= c.nodes == 1 ? 7.0 / 9 : 120.0 / 128;
   if (plan.protocol == Protocol::ll) most /= 3.8;
@@ -348,7 +349,7 @@ int tree_pieces(const Communicator& c, const Plan& plan, const Chunks& cut) {
 
 const char* tree_rate_name(const Communicator& c, const Plan& plan) {
   if (c.nodes > 1 && tree_rate(c, plan) >= most_across_nodes(c, plan.protocol)) return nics_name(c);
-  if (const TreeChannel channel = tree_channel(c); channel.cap < channel.booked)
+  if (const TreeChannel channel = tree_channel(c, plan.protocol); channel.cap < channel.booked)
     return "NCCL's cap on a tree's channel";
   if (c.nodes > 1 && c.nics.hold_trees) return nics_name(c);
   return c.nvlink ? "NVLink" : "PCIe";

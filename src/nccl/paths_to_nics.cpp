@@ -71,8 +71,8 @@ bool is_by_host(const Nearest& near, PathType way) { return way > near.type && w
 class Paths {
  public:
   /// Where a path ends. Trees end at any GPU. A ring goes on to a NIC with room beside its last GPU: to the one that it
-  /// came in by, where that has another GPU, or, across, to any. Where it must not cross, a NIC with one GPU beside it
-  /// is reached from any, over NVLink to that one (PXN) if GPUs relay.
+  /// came in by, where that has another GPU, or, across, to any. Where it must not cross, or has no room to, a NIC with
+  /// one GPU beside it is reached from any, over NVLink to that one (PXN) if GPUs relay, else by the host.
   enum class End { anywhere, home, across, same };
   Paths(const System& system, const std::vector<int>& gpus, const Nearest& near, End end)
       : system_(system),
@@ -215,8 +215,8 @@ Rings chains_over_nvlinks(const System& system, const std::vector<int>& gpus, co
 Rings rings_over_nvlinks(const System& system, const std::vector<int>& gpus, const Nearest& near, double speed) {
   using End = Paths::End;
   const std::vector<Entry> all = entries(system, near, speed);
-  std::vector<End> ends{End::home, End::across};
-  if (system.cross_nic == CrossNic::always) ends = {End::across};
+  std::vector<End> ends{End::home, End::across, End::same};
+  if (system.cross_nic == CrossNic::always) ends = {End::across, End::same};
   if (system.cross_nic == CrossNic::never) ends = {End::same};
   Rings found;
   for (const End end : ends) {

@@ -77,13 +77,14 @@ inline constexpr double nic_over_host = 0.76;
 inline constexpr double p2p_nic_efficiency = 0.88;
 /// Of the search's channels x speed over PCIe.
 inline constexpr double pcie_efficiency = 0.8;
-/// Of NCCL's own cap on trees.
+/// Of NCCL's own number for trees, and of its cap on their channels.
 inline constexpr double tree_efficiency = 0.65;
-/// The same of Simple between two nodes, from Hopper on, and before where NICs hold NCCL's number and not its cap on a
-/// channel. Rests on two systems: Alps' GH200 add 64 MiB in 0.83 ms, 81 GB/s of 83, and p4de's A100 2 GiB in 51 ms, 42
-/// of 44. Not of A100 whose channels the cap holds: a step of TP 16 over two nodes (vTrain's 3.6B model) has 47 GB/s,
-/// as 0.65 says; of three nodes nothing is known.
+/// The same of Simple between two nodes: of what the search booked, and of the cap by generation. Rests on three
+/// systems: p4de's A100, which the cap does not hold, add 2 GiB in 51 ms, 42 GB/s of 44 and 0.90 of the cap; Alps'
+/// GH200, which it holds, 64 MiB in 0.83 ms, 81 of 83; it holds a DGX-1's V100 with RoCE, too, 2 GiB in 176 ms, 12.2 of
+/// 18.5. Ampere's is taken to be Hopper's. Of three nodes nothing is known.
 inline constexpr double tree_efficiency_of_two = 0.98;
+inline constexpr std::array<double, 4> tree_cap_of_two{0.65, 0.98, 0.98, 0.98};
 /// Payload of LL in a NIC's rate: half, less what flags cost.
 inline constexpr double ll_nic_payload = 0.45;
 /// A proxy looks through every line of LL for its flag before it posts: per channel.

@@ -4,6 +4,7 @@
 #include <map>
 #include <optional>
 #include <span>
+#include <utility>
 
 #include "nccl/nearest_nics.hpp"
 #include "nccl/paths_to_nics.hpp"
@@ -152,15 +153,44 @@ double largest(std::span<const double> list, double most) {
   return 0;
 }
 
-PathType type_inside(const System& system, const std::vector<int>& gpus) {
-  if (gpus.size() == 1) return PathType::loc;
-  if (system.nvswitch || (system.has_nvlink() && rounds_over_nvlinks(system, gpus, 3).count > 0)) return PathType::nvl;
+PathType type_over_pcie(const System& system, const std::vector<int>& gpus) {
   PathType worst = PathType::loc;
   for (std::size_t i = 0; i < gpus.size(); ++i) {
     const auto hop = way_between(system, gpus[i], gpus[(i + 1) % gpus.size()]);
     worst = std::max(worst, hop ? hop->type : PathType::dis);
   }
   return worst;
+}
+
+PathType type_inside(const System& system, const std::vector<int>& gpus) {
+  if (gpus.size() == 1) return PathType::loc;
+  if (system.nvswitch || (system.has_nvlink() && rounds_over_nvlinks(system, gpus, 3).count > 0)) return PathType::nvl;
+  return type_over_pcie(system, gpus);
+}
+
+/// From the path's last GPU straight NVLinks go on through all others.
+bool goes_through(const System& system, const std::vector<int>& gpus, std::vector<int>& path) {
+  if (path.size() == gpus.size()) return true;
+  const auto& links = system.nvlinks[static_cast<std::size_t>(path.back())];
+  for (const int gpu : gpus) {
+    if (links[static_cast<std::size_t>(gpu)] <= 0 || std::ranges::find(path, gpu) != path.end()) continue;
+    path.push_back(gpu);
+    const bool through = goes_through(system, gpus, path);
+    path.pop_back();
+    if (through) return true;
+  }
+  return false;
+}
+
+/// From NIC to NIC, a channel closes no round inside its node.
+PathType type_across(const System& system, const std::vector<int>& gpus) {
+  const auto from = [&](int first) {
+    std::vector<int> path{first};
+    return goes_through(system, gpus, path);
+  };
+  if (gpus.size() > 1 && system.has_nvlink() && !system.nvswitch && std::ranges::any_of(gpus, from))
+    return PathType::nvl;
+  return type_inside(system, gpus);
 }
 
 /// Every head's GPU takes in from and hands out to all, and twice for itself.
@@ -278,12 +308,21 @@ Best one_channel(const OfSeveral& of) {
   return {of.list.back(), {1, {of.gpus}, {{nic, nic, way(of.gpus.front()), way(of.gpus.back())}}}};
 }
 
-/// Nothing where exactly so many are asked for, and do not fit.
-std::optional<Best> rings_across(const OfSeveral& of, std::optional<int> exactly) {
-  Best best = best_of(of.list, [&](double speed) {
-    if (speed > of.system.nic_speed + slack) return Rings{};
-    return cut(channels_of_nics(of, speed), exactly);
-  });
+/// Nothing where exactly so many are asked for, and do not fit. Where NVLinks join the GPUs and no NICs at their ends
+/// have room, over PCIe.
+std::optional<Best> rings_across(OfSeveral& of, std::optional<int> exactly) {
+  const auto search = [&] {
+    return best_of(of.list, [&](double speed) {
+      if (speed > of.system.nic_speed + slack) return Rings{};
+      return cut(channels_of_nics(of, speed), exactly);
+    });
+  };
+  Best best = search();
+  if (best.rings.count == 0 && of.straight_nvlinks()) {
+    const PathType over_nvlinks = std::exchange(of.type, type_over_pcie(of.system, of.gpus));
+    best = search();
+    if (best.rings.count == 0) of.type = over_nvlinks;
+  }
   if (best.rings.count > 0) return best;
   if (exactly) return std::nullopt;
   return one_channel(of);
@@ -342,14 +381,27 @@ void raise_over_nvlinks(const OfSeveral& of, const Best& best, Chains& chains) {
 }
 
 /// Behind a switch; or of one GPU, which no links hold.
-void raise_behind_switch(const OfSeveral& of, const Best& best, Chains& chains) {
-  const auto fits = [&](double speed) {
-    return of.gpus.size() == 1 || fits_switch(of.system, best.rings.count, of.gpus.size(), speed);
-  };
-  auto next = std::ranges::find(of.list, best.speed);
-  while (next != of.list.end() && next != of.list.begin() && chains.inside < 2 * best.speed - slack) {
+bool links_have(const OfSeveral& of, int channels, double speed) {
+  return of.gpus.size() == 1 || fits_switch(of.system, channels, of.gpus.size(), speed);
+}
+
+/// Of trees beside so many rings: half of what these had before they were doubled may be none of the list, which NCCL
+/// searches trees by.
+double listed_speed(const OfSeveral& of, const Best& best) {
+  if (std::ranges::find(of.list, best.speed) != of.list.end()) return best.speed;
+  const int channels = best.rings.count;
+  const auto found = std::ranges::find_if(of.list, [&](double speed) {
+    return links_have(of, channels, speed) && static_cast<int>(entries(of.system, of.near, speed).size()) >= channels;
+  });
+  return found == of.list.end() ? best.speed : *found;
+}
+
+void raise_behind_switch(const OfSeveral& of, double between, Chains& chains) {
+  chains.inside = between;
+  auto next = std::ranges::find(of.list, between);
+  while (next != of.list.end() && next != of.list.begin() && chains.inside < 2 * between - slack) {
     --next;
-    chains.held_by_nics = fits(*next);
+    chains.held_by_nics = links_have(of, chains.rings.count, *next);
     if (!chains.held_by_nics) return;
     chains.inside = *next;
   }
@@ -357,7 +409,8 @@ void raise_behind_switch(const OfSeveral& of, const Best& best, Chains& chains) 
 
 Graph ring_graph(const OfSeveral& of, const Best& best) {
   PathType between = of.near.type;
-  if (of.system.cross_nic == CrossNic::never)
+  // Over straight NVLinks a ring may go back to its NIC from farther away whatever the variable says.
+  if (of.system.cross_nic == CrossNic::never || of.straight_nvlinks())
     for (const ChannelNics& one : best.rings.nics) between = std::max(between, one.way_out);
   const Bandwidth speed = bandwidth(best.speed);
   return {GraphPattern::ring, best.rings.count, speed, speed, of.type, between, best.rings.order, best.rings.nics};
@@ -389,8 +442,8 @@ std::optional<Graph> nvls_across(const OfSeveral& of, double nic_rate) {
 }
 
 std::optional<Found> search_across(const System& system, const std::vector<int>& gpus, std::optional<int> exactly) {
-  const OfSeveral of{system, gpus, nearest_nics(system, gpus), type_inside(system, gpus),
-                     speeds(system.compute_capability, true)};
+  OfSeveral of{system, gpus, nearest_nics(system, gpus), type_across(system, gpus),
+               speeds(system.compute_capability, true)};
   if (of.near.gpus.empty() || of.type == PathType::dis) return std::nullopt;
   std::optional<Best> best = rings_across(of, exactly);
   if (!best) return std::nullopt;
@@ -404,10 +457,14 @@ std::optional<Found> search_across(const System& system, const std::vector<int>&
     twice(chains.rings);
     chains.inside /= 2;
   }
-  if (!of.straight_nvlinks() && (of.nvlink() || gpus.size() == 1)) raise_behind_switch(of, *best, chains);
+  double between = best->speed;
+  if (!of.straight_nvlinks() && (of.nvlink() || gpus.size() == 1)) {
+    between = listed_speed(of, *best);
+    raise_behind_switch(of, between, chains);
+  }
   out.trees_held_by_nics = chains.held_by_nics;
   out.ring = ring_graph(of, *best);
-  out.tree = tree_graph(of, best->speed, std::move(chains));
+  out.tree = tree_graph(of, between, std::move(chains));
   out.nvls = nvls_across(of, out.nic_rate);
   return out;
 }

@@ -3,6 +3,7 @@
 #include <catch2/catch.hpp>
 
 #include <algorithm>
+#include <filesystem>
 #include <functional>
 #include <stdexcept>
 
@@ -28,6 +29,18 @@ TopologySpec loaded(const std::string& name, const std::vector<Override>& sets) 
 }  // namespace
 
 TopologySpec shipped(const std::string& name) { return loaded(name, {}); }
+
+std::vector<std::string> machines_of_gpus() {
+  std::vector<std::string> out;
+  for (const auto& entry : std::filesystem::directory_iterator(COLLCAST_SOURCE_DIR "/topologies")) {
+    const std::string name = entry.path().stem().string();
+    if (entry.path().extension() != ".yaml") continue;
+    const TopologySpec spec = shipped(name);
+    if (!spec.gpu.model.empty() && Fabric::build(spec, 2).ok()) out.push_back(name);
+  }
+  std::ranges::sort(out);
+  return out;
+}
 
 Fabric built(const std::string& name, int nodes, const std::vector<std::string>& sets) {
   std::vector<Override> overrides;

@@ -14,6 +14,8 @@ namespace collcast::test {
 
 const SearchPath& source_tree();
 TopologySpec shipped(const std::string& name);
+/// Names of all shipped ones with GPUs, of whose nodes there may be several.
+std::vector<std::string> machines_of_gpus();
 /// With `sets` as of --set.
 Fabric built(const std::string& name, int nodes, const std::vector<std::string>& sets = {});
 

@@ -25,6 +25,27 @@ bool crosses(const nccl::Graph& graph) {
   return std::any_of(graph.nics.begin(), graph.nics.end(), [](const ChannelNics& one) { return one.in != one.out; });
 }
 
+/// On two and three nodes: alike and not, and of each part of a node's GPUs up to eight some.
+std::vector<Group> groups_of(const Fabric& fabric) {
+  const int all = fabric.ranks_per_node(), most = std::min(all, 8);
+  std::vector<Group> out{Group::strided(Rank(0), 1, 2 * all), Group::strided(Rank(0), 1, 3 * all)};
+  for (int second = 1; second < most; ++second) out.push_back(test::first_of_nodes(fabric, {all, second}));
+  for (unsigned part = 1; part < 1u << most; part += most < 8 ? 1 : 7) {
+    std::vector<Rank> ranks;
+    for (int node = 0; node < 2; ++node)
+      for (int gpu = 0; gpu < most; ++gpu)
+        if ((part >> gpu & 1u) != 0) ranks.emplace_back(static_cast<std::uint32_t>(node * all + gpu));
+    out.push_back(Group::listed(std::move(ranks)));
+  }
+  return out;
+}
+
+std::string numbers(const Group& group) {
+  std::string out;
+  for (int i = 0; i < group.size(); ++i) out += std::to_string(group[i].value()) + ' ';
+  return out;
+}
+
 struct Times {
   double closed, simulated;
 };
@@ -51,6 +72,77 @@ TEST_CASE("NCCL_CROSS_NIC=0: every ring leaves a node by the NIC that it came in
           usual.ring.channels * usual.ring.between.value() * 1.000001);
     CHECK(same.tree.channels == same.ring.channels);
     CHECK(same.ring.between.value() > 5e9);
+  }
+}
+
+TEST_CASE("on no machine has any group less bandwidth where rings may change NICs than where they may not") {
+  for (const std::string& machine : test::machines_of_gpus()) {
+    const Fabric fabric = test::built(machine, 3);
+    for (const Group& group : groups_of(fabric)) {
+      INFO(machine << ", ranks " << numbers(group));
+      const auto rings = [&](const char* cross_nic) {
+        const auto c = nccl::connect(fabric, group, test::environment({{"NCCL_CROSS_NIC", cross_nic}}));
+        REQUIRE(c.ok());
+        const nccl::Run large = test::ran(*c, CollectiveKind::all_reduce, std::int64_t{1} << 30, nccl::Algorithm::ring,
+                                          nccl::Protocol::simple);
+        return std::pair(c->ring.channels * c->ring.between.value(), large.time().count());
+      };
+      const auto [never, time_never] = rings("0");
+      for (const char* may : {"1", "2"}) {
+        INFO("NCCL_CROSS_NIC=" << may);
+        const auto [bandwidth, time] = rings(may);
+        CHECK(bandwidth >= never * (1 - 1e-9));
+        // A loop more or less is as much.
+        CHECK(time <= 1.01 * time_never);
+      }
+    }
+  }
+}
+
+TEST_CASE("GPUs that NVLinks join in a row have them across nodes, though no round closes, and never less than PCIe") {
+  const auto of = [](const char* machine, const Group& group, const Variables& variables) {
+    const auto c = nccl::connect(test::built(machine, 3), group, test::environment(variables));
+    REQUIRE(c.ok());
+    return *c;
+  };
+  for (const char* machine : {"dgx1-v100", "dgx1-v100-roce", "aws-p3dn", "polaris", "abci-v100", "gh200", "h100-roce"})
+    for (const Group& group : groups_of(test::built(machine, 3))) {
+      INFO(machine << ", ranks " << numbers(group));
+      const Communicator with_nvlinks = of(machine, group, {}),
+                         without = of(machine, group, {{"NCCL_P2P_DISABLE", "1"}});
+      CHECK(with_nvlinks.ring.channels * with_nvlinks.ring.between.value() >=
+            without.ring.channels * without.ring.between.value() * (1 - 1e-9));
+    }
+  // A DGX-1's GPU 4 has of these a link to GPU 0 alone: 4, 0, 1, 2, 3 and others like it, from NIC to NIC.
+  std::vector<Rank> ranks;
+  for (const unsigned first : {0u, 8u})
+    for (unsigned gpu = 0; gpu < 5; ++gpu) ranks.emplace_back(first + gpu);
+  const Communicator row = of("dgx1-v100", Group::listed(ranks), {});
+  CHECK(row.nvlink);
+  CHECK(row.ring.type_inside == PathType::nvl);
+  for (const std::vector<int>& order : row.ring.order) CHECK((order.front() == 4 || order.back() == 4));
+  CHECK(row.ring.channels * row.ring.between.value() >= 12e9);
+}
+
+TEST_CASE("over straight NVLinks a NIC with one GPU of the group beside it is gone back to where no other is near") {
+  struct Ranks {
+    const char* machine;
+    std::vector<int> gpus;  // of each of two nodes
+  };
+  for (const auto& [machine, gpus] : {Ranks{"polaris", {0, 1, 2}}, Ranks{"polaris", {1, 2}},
+                                      Ranks{"dgx1-v100-roce", {0, 2, 3}}, Ranks{"aws-p3dn", {1, 5}}}) {
+    INFO(machine << ", GPUs " << test::words(gpus));
+    const Fabric fabric = test::built(machine, 2);
+    std::vector<Rank> ranks;
+    for (int node = 0; node < 2; ++node)
+      for (const int gpu : gpus) ranks.emplace_back(static_cast<std::uint32_t>(node * fabric.ranks_per_node() + gpu));
+    const auto c = nccl::connect(fabric, Group::listed(ranks));
+    REQUIRE(c.ok());
+    CHECK_FALSE(crosses(c->ring));
+    CHECK(c->ring.type_between >= PathType::pxn);
+    // Between sockets NCCL counts 10 GB/s and more, a NIC has 12.5 and more.
+    CHECK(c->ring.channels * c->ring.between.value() >= 9e9);
+    CHECK(c->tree.channels * c->tree.between.value() >= 9e9);
   }
 }
 

@@ -94,6 +94,25 @@ TEST_CASE("boxes of eight NICs across nodes: a channel per NIC, trees faster ins
   }
 }
 
+TEST_CASE("trees are searched by the list's speeds, beside doubled rings whose half is none of them, too") {
+  struct Nic {
+    const char* rate;
+    Found ring, tree;
+  };
+  // Four NICs, four rings of 40, 42 and 45, doubled, or eight of 22; two trees on each NIC, inside at the first speed
+  // that is twice as fast.
+  for (const auto& [rate, ring, tree] :
+       {Nic{"332Gb/s", {8, 20, 20}, {8, 40, 20}}, Nic{"345Gb/s", {8, 21, 21}, {8, 40, 20}},
+        Nic{"354Gb/s", {8, 22, 22}, {8, 45, 22}}, Nic{"362Gb/s", {8, 22.5, 22.5}, {8, 45, 22}}}) {
+    INFO(rate);
+    const Fabric fabric = test::built("gcp-a3-high", 2, {std::string("network.link.bandwidth=") + rate});
+    const auto c = nccl::connect(fabric, Group::strided(Rank(0), 1, 16));
+    REQUIRE(c.ok());
+    CHECK(is(c->ring, ring));
+    CHECK(is(c->tree, tree));
+  }
+}
+
 TEST_CASE("meshes of straight NVLinks") {
   SECTION(
       "DGX-1: six links of 20 per GPU are two rings in both directions on double links, one on single ones: 6 x 20") {

@@ -1,0 +1,100 @@
+// Directions that a closed form must go as links get faster, each described and searched anew: where NCCL chooses alike
+// and its channels are as many and go the same ways, nothing takes longer.
+#include <catch2/catch.hpp>
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "machines.hpp"
+
+using namespace collcast;
+using nccl::Communicator;
+using nccl::Graph;
+
+namespace {
+
+bool same_ways(const Graph& a, const Graph& b) {
+  const auto nics = [](const nccl::ChannelNics& x, const nccl::ChannelNics& y) {
+    return x.in == y.in && x.out == y.out;
+  };
+  const auto nodes = [&](const nccl::NodeChannels& x, const nccl::NodeChannels& y) {
+    return x.order == y.order && std::ranges::equal(x.nics, y.nics, nics);
+  };
+  return a.pattern == b.pattern && a.channels == b.channels && a.order == b.order && a.type_inside == b.type_inside &&
+         a.type_between == b.type_between && std::ranges::equal(a.nics, b.nics, nics) &&
+         std::ranges::equal(a.elsewhere, b.elsewhere, nodes);
+}
+
+bool same_channels(const Communicator& a, const Communicator& b) {
+  return a.channels == b.channels && a.nvls_channels == b.nvls_channels && a.p2p_channels == b.p2p_channels &&
+         a.p2p_channels_per_peer == b.p2p_channels_per_peer && same_ways(a.ring, b.ring) && same_ways(a.tree, b.tree) &&
+         a.nvls.has_value() == b.nvls.has_value() && (!a.nvls || same_ways(*a.nvls, *b.nvls));
+}
+
+/// Of every kind, algorithm and protocol that there is.
+struct Timed {
+  std::string what;
+  nccl::Plan plan;
+  double us = 0;
+};
+std::vector<Timed> timed(const Communicator& c, std::int64_t bytes) {
+  std::vector<Timed> out;
+  for (const CollectiveKind kind : {CollectiveKind::all_reduce, CollectiveKind::all_gather, CollectiveKind::broadcast,
+                                    CollectiveKind::alltoall, CollectiveKind::sendrecv}) {
+    const auto add = [&](const std::string& what, const nccl::Plan& plan) {
+      out.push_back(
+          {std::string(to_string(kind)) + " " + what, plan, test::us(nccl::run(c, kind, Bytes(bytes), plan).time())});
+    };
+    if (nccl::is_point_to_point(kind)) {
+      const auto plan = nccl::plan(c, kind, Bytes(bytes));
+      if (plan.ok()) add("", *plan);
+      continue;
+    }
+    for (const auto& [algorithm, protocol] : test::choices(c, kind))
+      add(std::string(to_string(algorithm)) + " " + std::string(to_string(protocol)),
+          test::planned_as(c, kind, Bytes(bytes), algorithm, protocol));
+  }
+  return out;
+}
+
+/// From one rate of what `set` says to the next, a step of them higher, in GB/s.
+void sweep(const std::string& machine, int nodes, const std::string& set, double least, double most, double step) {
+  std::optional<Communicator> before;
+  std::vector<Timed> with_less;
+  double last = 0;
+  for (double rate = least; rate <= most; rate *= step) {
+    const Fabric fabric = test::built(machine, nodes, {set + "=" + std::to_string(rate) + "GB/s"});
+    const auto c = nccl::connect(fabric, Group::strided(Rank(0), 1, nodes * fabric.ranks_per_node()));
+    if (!c.ok()) continue;
+    std::vector<Timed> now = timed(*c, std::int64_t{1} << 30);
+    if (before && same_channels(*before, *c))
+      for (const Timed& one : now)
+        for (const Timed& old : with_less) {
+          if (one.what != old.what || one.plan.channels != old.plan.channels || one.plan.threads != old.plan.threads)
+            continue;
+          INFO(machine << " x " << nodes << ", " << set << " " << last << " -> " << rate << ": " << one.what);
+          CHECK(one.us <= old.us * (1 + 1e-9));
+        }
+    before = *c;
+    with_less = std::move(now);
+    last = rate;
+  }
+}
+
+}  // namespace
+
+TEST_CASE("NICs that are described faster make nothing slower whose channels stay") {
+  for (const std::string& machine : test::machines_of_gpus())
+    for (const int nodes : {2, 3}) sweep(machine, nodes, "network.link.bandwidth", 1, 150, 1.08);
+}
+
+TEST_CASE("links of a node that are described faster make nothing slower whose channels stay") {
+  for (const std::string& machine : test::machines_of_gpus()) {
+    const std::size_t links = test::shipped(machine).links.size();
+    for (std::size_t link = 0; link < links; ++link)
+      for (const int nodes : {1, 2})
+        sweep(machine, nodes, "node.links." + std::to_string(link) + ".bandwidth", 3, 1200, 1.5);
+  }
+}
