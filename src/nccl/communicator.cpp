@@ -15,6 +15,7 @@
 #include "collcast/base/words.hpp"
 #include "nccl/collnet_search.hpp"
 #include "nccl/nearest_nics.hpp"
+#include "nccl/nvlink_ways.hpp"
 #include "nccl/pair_loads.hpp"
 #include "nccl/pair_rates.hpp"
 #include "nccl/peer_level.hpp"
@@ -135,7 +136,7 @@ void keep_slowest(Found& into, const Found& other, const std::vector<int>& gpus)
     keep_slowest(*into.nvls, *other.nvls, gpus);
   else
     into.nvls.reset();
-  into.nvlink = into.ring.type_inside == PathType::nvl;  // a GPU alone on its node has no say
+  into.nvlink = over_nvlink(into.ring.type_inside);  // a GPU alone on its node has no say
   into.nics = std::min(into.nics, other.nics);
   into.nic_rate = std::min(into.nic_rate, other.nic_rate);
   into.held_by_nics = into.held_by_nics && other.held_by_nics;
@@ -207,7 +208,8 @@ int p2p_channels_per_peer(const Communicator& c, const System& system, const std
       for (const int a : gpus)
         for (const int b : gpus) {
           const double straight = system.nvlinks[static_cast<std::size_t>(a)][static_cast<std::size_t>(b)];
-          if (a != b && straight > 0) speed = std::min(speed, straight);
+          // Through a GPU, or over PCIe, a pair has as many as over one link.
+          if (a != b) speed = std::min(speed, straight > 0 ? straight : link);
         }
     }
     return std::max(1, static_cast<int>(std::lround(2 * speed / link)));
@@ -315,7 +317,7 @@ Diagnostics take_stated(Searched& into, const GraphFile& file, const System& sys
     if (stated.id != GraphId::ring) continue;
     found.ring = stated.graph;
     states_ring = true;
-    found.nvlink = stated.graph.type_inside == PathType::nvl;
+    found.nvlink = over_nvlink(stated.graph.type_inside);
     if (nodes > 1) found.nics = stated.nics;
   }
   if (states_ring && !states_tree)

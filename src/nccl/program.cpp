@@ -263,7 +263,8 @@ Result<Program> exchange_program(const Question& q) {
   for (Lane& lane : pattern.lanes) lane.route_lane *= q.fabric.ranks_per_node();
   const PointToPoint p = point_to_point(c, e, q.plan);
   Rates rates;
-  rates.pcie = c.nvlink ? 1 : fitted::pcie_efficiency;
+  // On one node pairs without a way over NVLink go over PCIe, which reaches as much in the closed form.
+  rates.pcie = !c.nvlink ? fitted::pcie_efficiency : c.nodes == 1 ? p.reached : 1;
   if (e.local_peers > 0) {
     rates.nvlink = p.reached;
     rates.port = c.nodes > 1 ? unlimited : c.nvlink ? c.gpu.nvlink.value() * p.reached : p.local;
