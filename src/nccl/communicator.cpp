@@ -480,6 +480,19 @@ double share_of_rings(const System& system, const Graph& ring, int nodes, Bandwi
   return least;
 }
 
+/// Of GPUs whose ways are PCIe's: what a ring inside their node has, whatever NICs do to one over several.
+PairRates rates_over_pcie(const Communicator& c, const System& system, const std::vector<std::vector<int>>& unlike) {
+  const auto of = [](const Graph& ring) { return Bandwidth(ring.channels * ring.inside.value()); };
+  std::optional<Bandwidth> slowest;
+  if (c.nodes > 1)
+    for (const std::vector<int>& gpus : unlike)
+      if (gpus.size() > 1)
+        if (const auto found = search(system, gpus, 1))
+          slowest = std::min(slowest.value_or(of(found->ring)), of(found->ring));
+  const Bandwidth each = slowest.value_or(of(c.ring));
+  return {each, each, each};
+}
+
 /// Of a communicator that has its channels.
 GpuTerms gpu_terms(const Communicator& c, bool over_nvlink, const System& system,
                    const std::vector<std::vector<int>>& unlike) {
@@ -488,6 +501,7 @@ GpuTerms gpu_terms(const Communicator& c, bool over_nvlink, const System& system
   out.ring_links = share_of_rings(system, c.ring, c.nodes, out.nvlink);
   out.tree_sends = tree_sends(c);
   out.pair_rates = {out.nvlink, out.nvlink, out.nvlink};
+  if (!over_nvlink) out.pair_rates = rates_over_pcie(c, system, unlike);
   for (const std::vector<int>& gpus : unlike)
     if (const auto straight = pair_rates(system, gpus, c.nodes); straight && over_nvlink)
       keep_slowest(out.pair_rates, *straight);
