@@ -121,11 +121,12 @@ Fabric relayed(const Question& q, const Rates& rates, const Fabric& machine) {
   return machine.with_relays(std::move(all));
 }
 
-/// Where some pairs of GPUs have no NVLink: which ways NCCL has for them.
+/// Where some pairs of GPUs have no NVLink: which ways NCCL has for them. Over several nodes all NVLinks stay, by which
+/// GPUs reach NICs that are beside others.
 Rates with_nvlink_ways(const Question& q, Rates rates) {
-  if (!sends_through_gpus(q.fabric.spec())) return rates;
-  rates.nvlinks_of.emplace();
   rates.through_gpus = q.c.environment.sends_through_gpus();
+  if (!sends_through_gpus(q.fabric.spec()) || (q.c.nodes > 1 && rates.through_gpus)) return rates;
+  rates.nvlinks_of.emplace();
   // Where GPUs are reached over PCIe the closed form has none of them over NVLink.
   if (rates.through_gpus || q.c.nvlink)
     for (int i = 0; i < q.group.size(); ++i) rates.nvlinks_of->insert(gpu_in_node(q.fabric, q.group[i]));
@@ -154,6 +155,16 @@ std::vector<int> ways_of_channels(const Question& q, const Fabric& machine) {
   return out;
 }
 
+/// Over straight NVLinks the search's channels end beside the NIC that they leave by, and need no relay.
+bool leaves_by_own_nics(const Question& q) {
+  const Graph& graph = q.plan.algorithm == Algorithm::tree ? q.c.tree : q.c.ring;
+  const auto own = [](const std::vector<ChannelNics>& nics) {
+    return !nics.empty() && std::ranges::all_of(nics, [](const ChannelNics& n) { return n.way_out < PathType::pxn; });
+  };
+  return !q.c.nvswitch && own(graph.nics) &&
+         std::ranges::all_of(graph.elsewhere, [&](const NodeChannels& other) { return own(other.nics); });
+}
+
 }  // namespace
 
 Rates rates_of(const Question& q, const Limits& l, double chunk) {
@@ -166,7 +177,7 @@ Rates rates_of(const Question& q, const Limits& l, double chunk) {
   out.hop = l.hop - within_hop(l, chunk);
   if (c.nodes > 1) {
     out.nic = std::min(l.nics / c.nics.count, channels_of_a_nic(q.c, q.plan) * chunk / through_network(l, chunk));
-    out.by_receivers_rail = c.nvlink && c.environment.relays();
+    out.by_receivers_rail = c.nvlink && c.environment.relays() && !leaves_by_own_nics(q);
     out.nics_beside = c.nics.beside_gpu;
     out.network = c.factors.network_hop;
     out.way = c.factors.network_hop * c.network_latency.count();

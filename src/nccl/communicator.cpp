@@ -445,6 +445,14 @@ void put_channels(const Searched& searched, const Seen& seen, const std::vector<
   out.p2p_channels_per_peer = p2p_channels_per_peer(out, seen.system, first_node);
 }
 
+/// A GPU relays for those that have an NVLink of their own to it: where straight ones do not even go round, most have
+/// none.
+bool near_by_nvlink(const System& system, const std::vector<int>& gpus) {
+  if (system.nvswitch || gpus.size() == 1) return true;
+  const auto found = search(system, gpus, 1);
+  return found && found->ring.type_inside == PathType::nvl;
+}
+
 NicTerms nic_terms(const Found& found, const System& system, int nodes) {
   NicTerms out;
   out.count = found.nics;
@@ -549,7 +557,9 @@ Result<Communicator> connect(const Fabric& fabric, const Group& group, const Env
   // Graphs are final from here on: channels are counted by them, and what a run reaches by graphs and channels.
   put_channels(*searched, *seen, unlike.front(), out);
   out.nics = nic_terms(searched->found, seen->system, out.nodes);
-  const bool relayed = out.nvlink && seen->environment.relays() && seen->environment.pxn_of_pairs;
+  const bool relayed =
+      out.nvlink && seen->environment.relays() && seen->environment.pxn_of_pairs &&
+      std::ranges::all_of(unlike, [&](const auto& gpus) { return near_by_nvlink(seen->system, gpus); });
   out.pairs = pair_terms(searched->found.of_pairs, relayed, fabric, group, unlike.size() == 1);
   out.gpu = gpu_terms(out, searched->found.nvlink, seen->system, unlike);
   if (out.nodes > 1) out.network_latency = network_latency(fabric, nodes);

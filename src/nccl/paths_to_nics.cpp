@@ -214,11 +214,13 @@ Rings chains_over_nvlinks(const System& system, const std::vector<int>& gpus, co
 Rings rings_over_nvlinks(const System& system, const std::vector<int>& gpus, const Nearest& near, double speed) {
   using End = Paths::End;
   const std::vector<Entry> all = entries(system, near, speed);
-  std::vector<End> ends{End::home, End::across};
+  // Where none ends beside a NIC, as one GPU is beside the only one, they go back to it over NVLink or the host.
+  std::vector<End> ends{End::home, End::across, End::same};
   if (system.cross_nic == CrossNic::always) ends = {End::across};
   if (system.cross_nic == CrossNic::never) ends = {End::same};
   Rings found;
-  for (const End end : ends)
+  for (const End end : ends) {
+    if (end == End::same && found.count > 0) break;
     for (const PathType worst : nvlink_types) {
       if (found.order.size() == all.size() || (found.count > 0 && worst > found.type)) break;
       // A NIC from whose GPU no way leads past all others has no channel.
@@ -229,6 +231,7 @@ Rings rings_over_nvlinks(const System& system, const std::vector<int>& gpus, con
       Rings other = Paths(system, gpus, near, end, worst).find(std::move(usable), speed, speed);
       if (other.count > found.count) found = std::move(other);
     }
+  }
   return found;
 }
 

@@ -168,6 +168,15 @@ double largest(std::span<const double> list, double most) {
   return 0;
 }
 
+PathType type_over_pcie(const System& system, const std::vector<int>& gpus) {
+  PathType worst = PathType::loc;
+  for (std::size_t i = 0; i < gpus.size(); ++i) {
+    const auto hop = way_between(system, gpus[i], gpus[(i + 1) % gpus.size()]);
+    worst = std::max(worst, hop ? hop->type : PathType::dis);
+  }
+  return worst;
+}
+
 /// Of GPUs on one of several nodes, whose way past all GPUs begins and ends at NICs.
 PathType type_inside(const System& system, const std::vector<int>& gpus) {
   if (gpus.size() == 1) return PathType::loc;
@@ -180,12 +189,7 @@ PathType type_inside(const System& system, const std::vector<int>& gpus) {
         std::vector<int> path{first};
         if (WayPastAll{gpus, least, worst, false}.find(ways, path)) return worst;
       }
-  PathType worst = PathType::loc;
-  for (std::size_t i = 0; i < gpus.size(); ++i) {
-    const auto hop = way_between(system, gpus[i], gpus[(i + 1) % gpus.size()]);
-    worst = std::max(worst, hop ? hop->type : PathType::dis);
-  }
-  return worst;
+  return type_over_pcie(system, gpus);
 }
 
 /// Every head's GPU takes in from and hands out to all, and twice for itself.
@@ -291,7 +295,7 @@ Rings channels_of_nics(const OfSeveral& of, double speed) {
     if (of.gpus.size() > 1 && of.nvlink()) {
       while (out.count > 0 && !fits_switch(of.system, out.count, of.gpus.size(), speed)) --out.count;
     } else if (of.gpus.size() > 1) {
-      out.count = std::min(out.count, rings(of.system, of.gpus, speed).count);
+      out.count = std::min(out.count, rings_over_pcie(of.system, of.gpus, speed).count);
     }
   }
   out.keep(of.spread(out.count));
@@ -305,15 +309,14 @@ Best one_channel(const OfSeveral& of) {
   return {of.list.back(), {1, {of.gpus}, {{nic, nic, way(of.gpus.front()), way(of.gpus.back())}}, of.type}};
 }
 
-/// Nothing where exactly so many are asked for, and do not fit.
+/// Nothing where none fit, or not exactly as many as are asked for.
 std::optional<Best> rings_across(const OfSeveral& of, std::optional<int> exactly) {
   Best best = best_of(of.list, [&](double speed) {
     if (speed > of.system.nic_speed + slack) return Rings{};
     return cut(channels_of_nics(of, speed), exactly);
   });
   if (best.rings.count > 0) return best;
-  if (exactly) return std::nullopt;
-  return one_channel(of);
+  return std::nullopt;
 }
 
 /// Whether channels through NICs and their ways to GPUs are no more where links inside nodes have all room.
@@ -417,10 +420,16 @@ std::optional<Graph> nvls_across(const OfSeveral& of, double nic_rate) {
 }
 
 std::optional<Found> search_across(const System& system, const std::vector<int>& gpus, std::optional<int> exactly) {
-  const OfSeveral of{system, gpus, nearest_nics(system, gpus), type_inside(system, gpus),
-                     speeds(system.compute_capability, true)};
+  OfSeveral of{system, gpus, nearest_nics(system, gpus), type_inside(system, gpus),
+               speeds(system.compute_capability, true)};
   if (of.near.gpus.empty() || of.type == PathType::dis) return std::nullopt;
   std::optional<Best> best = rings_across(of, exactly);
+  // Straight NVLinks may have ways past all GPUs of which none goes from NIC to NIC.
+  if (!best && of.straight_nvlinks()) {
+    of.type = type_over_pcie(system, gpus);
+    if (of.type != PathType::dis) best = rings_across(of, exactly);
+  }
+  if (!best && !exactly) best = one_channel(of);
   if (!best) return std::nullopt;
   Found out;
   out.nvlink = of.nvlink();

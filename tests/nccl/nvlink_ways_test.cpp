@@ -133,3 +133,26 @@ TEST_CASE("over every group of a cube mesh's GPUs, also of two nodes, both metho
       CHECK(simulation_over_closed(two, ranks_of(gpus), kind, 256 << 20) == Approx(1).epsilon(0.1));
     }
 }
+
+TEST_CASE("over two nodes every group of a cube mesh has channels, and leaves by the NICs that they end at") {
+  // Where one GPU is beside the only NIC no way ends beside it: those go back over NVLink, or all go over PCIe. A
+  // search without either had one channel of 0.12 GB/s.
+  for (const char* machine : {"aws-p3dn", "dgx1-v100", "dgx1-v100-roce"}) {
+    const nccl::System system = nccl::system_of(test::shipped(machine), 70, {});
+    for (const std::vector<int>& gpus : groups_of_eight()) {
+      INFO(machine << ", " << test::words(gpus));
+      const auto found = nccl::search(system, gpus, 2);
+      REQUIRE(found.has_value());
+      CHECK(found->ring.channels * found->ring.between.value() >= 4e9);
+      CHECK(found->tree.channels == found->ring.channels);
+    }
+  }
+  // Relayed to the receiver's rail, which takes NVLinks of other channels, these were simulated up to 1.31 of it.
+  const Fabric two = test::built("dgx1-v100", 2);
+  for (const std::vector<int>& gpus : std::vector<std::vector<int>>{{1, 2, 4, 5, 6}, {1, 2, 5, 6}, {2, 3, 4, 5, 7}}) {
+    std::vector<int> both = gpus;
+    for (const int gpu : gpus) both.push_back(gpu + 8);
+    INFO(test::words(gpus));
+    CHECK(simulation_over_closed(two, ranks_of(both), CollectiveKind::all_gather, 64 << 20) == Approx(1).epsilon(0.1));
+  }
+}
