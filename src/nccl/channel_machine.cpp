@@ -8,8 +8,10 @@
 #include <type_traits>
 #include <variant>
 
+#include "collcast/topology/wiring.hpp"
 #include "nccl/channel_orders.hpp"
 #include "nccl/collnet_machine.hpp"
+#include "nccl/pair_rates.hpp"
 
 namespace collcast::nccl {
 
@@ -30,6 +32,18 @@ void add_switch_members(TopologySpec& spec, DeviceGroup& gpus, int members, Seco
   gpus.count += members;
 }
 
+/// Straight NVLinks to GPUs that the group has on no node are not in NCCL's topology: nothing goes through those.
+void keep_nvlinks_of(TopologySpec& spec, const std::string& gpu, int count, const std::set<int>& gpus) {
+  for (LinkGroup& link : spec.links) {
+    if (link.kind != LinkKind::nvlink || link.from != gpu || link.to != gpu) continue;
+    link.pairs = wired_pairs(link, count, count);
+    link.wiring = Wiring::pairs;
+    std::erase_if(link.pairs,
+                  [&](const auto& pair) { return !gpus.contains(pair.first) || !gpus.contains(pair.second); });
+  }
+  std::erase_if(spec.links, [](const LinkGroup& link) { return link.wiring == Wiring::pairs && link.pairs.empty(); });
+}
+
 /// The machine's description with a port in front of every GPU. Latency sits on the ports and, of hops between nodes,
 /// on the NICs' own links; everything else in a node has none.
 TopologySpec seen_by_channels(TopologySpec spec, const Rates& r) {
@@ -37,13 +51,16 @@ TopologySpec seen_by_channels(TopologySpec spec, const Rates& r) {
                                  [](const DeviceGroup& g) { return g.kind == DeviceKind::gpu; });
   const std::string gpu = gpus->name, port = gpu + "-port", nic = spec.network_devices;
   const int count = gpus->count;
+  if (r.nvlinks_of) keep_nvlinks_of(spec, gpu, count, *r.nvlinks_of);
   for (LinkGroup& link : spec.links) {
     const bool of_nic = link.from == nic || link.to == nic, of_gpu = link.from == gpu || link.to == gpu;
+    // What passes no GPU ends at it: ports pass on.
+    const bool ends = !r.through_gpus && link.kind == LinkKind::nvlink && link.from == gpu && link.to == gpu;
     for (std::string* end : {&link.from, &link.to})
-      if (*end == gpu) *end = port;
+      if (*end == gpu && !ends) *end = port;
     link.bandwidth = link.bandwidth * (link.kind == LinkKind::nvlink ? r.nvlink : r.pcie);
     if (r.by_receivers_rail && of_gpu && link.kind == LinkKind::pcie) link.bandwidth = link.bandwidth * r.nics_beside;
-    link.latency = Seconds(of_nic ? std::max(0.0, r.beyond) / 2 : 0);
+    link.latency = Seconds(of_nic ? std::max(0.0, r.beyond) / 2 : ends ? r.hop : 0);
   }
   LinkGroup ports{gpu,
                   port,
@@ -104,6 +121,18 @@ Fabric relayed(const Question& q, const Rates& rates, const Fabric& machine) {
   return machine.with_relays(std::move(all));
 }
 
+/// Where some pairs of GPUs have no NVLink: which ways NCCL has for them. Over several nodes all NVLinks stay, by which
+/// GPUs reach NICs that are beside others.
+Rates with_nvlink_ways(const Question& q, Rates rates) {
+  rates.through_gpus = q.c.environment.sends_through_gpus();
+  if (!sends_through_gpus(q.fabric.spec()) || (q.c.nodes > 1 && rates.through_gpus)) return rates;
+  rates.nvlinks_of.emplace();
+  // Where GPUs are reached over PCIe the closed form has none of them over NVLink.
+  if (rates.through_gpus || q.c.nvlink)
+    for (int i = 0; i < q.group.size(); ++i) rates.nvlinks_of->insert(gpu_in_node(q.fabric, q.group[i]));
+  return rates;
+}
+
 /// Lanes of the machine that reach the first node's end of each of the search's channels by the NIC that the search
 /// found; where it found none that is near, the lanes of their own numbers.
 std::vector<int> ways_of_channels(const Question& q, const Fabric& machine) {
@@ -126,6 +155,16 @@ std::vector<int> ways_of_channels(const Question& q, const Fabric& machine) {
   return out;
 }
 
+/// Over straight NVLinks the search's channels end beside the NIC that they leave by, and need no relay.
+bool leaves_by_own_nics(const Question& q) {
+  const Graph& graph = q.plan.algorithm == Algorithm::tree ? q.c.tree : q.c.ring;
+  const auto own = [](const std::vector<ChannelNics>& nics) {
+    return !nics.empty() && std::ranges::all_of(nics, [](const ChannelNics& n) { return n.way_out < PathType::pxn; });
+  };
+  return !q.c.nvswitch && own(graph.nics) &&
+         std::ranges::all_of(graph.elsewhere, [&](const NodeChannels& other) { return own(other.nics); });
+}
+
 }  // namespace
 
 Rates rates_of(const Question& q, const Limits& l, double chunk) {
@@ -138,7 +177,7 @@ Rates rates_of(const Question& q, const Limits& l, double chunk) {
   out.hop = l.hop - within_hop(l, chunk);
   if (c.nodes > 1) {
     out.nic = std::min(l.nics / c.nics.count, channels_of_a_nic(q.c, q.plan) * chunk / through_network(l, chunk));
-    out.by_receivers_rail = c.nvlink && c.environment.relays();
+    out.by_receivers_rail = c.nvlink && c.environment.relays() && !leaves_by_own_nics(q);
     out.nics_beside = c.nics.beside_gpu;
     out.network = c.factors.network_hop;
     out.way = c.factors.network_hop * c.network_latency.count();
@@ -153,7 +192,8 @@ Result<Program> assembled(const Question& q, const Rates& rates, Pattern pattern
         {},
         fmt::format("{} messages at {} bytes, and up to {} are simulated", all.messages, q.size.value(), most_messages),
         "expected a smaller group or size"};
-  const Result<Fabric> machine = Fabric::build(seen_by_channels(q.fabric.spec(), rates), q.fabric.nodes());
+  const Result<Fabric> machine =
+      Fabric::build(seen_by_channels(q.fabric.spec(), with_nvlink_ways(q, rates)), q.fabric.nodes());
   if (!machine) return machine.errors();
   const Fabric relaying = relayed(q, rates, *machine);
   return Program{rates.drive > 0

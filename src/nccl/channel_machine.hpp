@@ -1,6 +1,9 @@
 // The machine as the channels of a run see it: what every simulation of library nccl runs on.
 #pragma once
 
+#include <optional>
+#include <set>
+
 #include "collcast/nccl/program.hpp"
 #include "nccl/limits.hpp"
 
@@ -20,9 +23,11 @@ struct Rates {
   double way = 0;                  ///< seconds from NIC to NIC that the closed form counts: a longer way is cut to it
   bool by_receivers_rail = false;  ///< a node is left by the NIC of the receiver's rail, over NVLink to a GPU beside it
   int nics_beside = 1;             ///< with that: each is reached by a GPU of its own, where routes take the first
-  int switch_members = 0;          ///< further ranks of every node, on its switch
-  double switch_link = 0;          ///< seconds to or from one of those
-  bool reduces = false;            ///< the network adds up: a further rank of every node behind each of its NICs
+  std::optional<std::set<int>> nvlinks_of;  ///< GPUs of a node that keep the straight NVLinks between them; none: all
+  bool through_gpus = true;                 ///< these pass on what others send, where that is the way
+  int switch_members = 0;                   ///< further ranks of every node, on its switch
+  double switch_link = 0;                   ///< seconds to or from one of those
+  bool reduces = false;  ///< the network adds up: a further rank of every node behind each of its NICs
 };
 
 /// What the builders need of the question.

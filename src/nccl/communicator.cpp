@@ -15,6 +15,7 @@
 #include "collcast/base/words.hpp"
 #include "nccl/collnet_search.hpp"
 #include "nccl/nearest_nics.hpp"
+#include "nccl/nvlink_ways.hpp"
 #include "nccl/pair_loads.hpp"
 #include "nccl/pair_rates.hpp"
 #include "nccl/peer_level.hpp"
@@ -135,7 +136,7 @@ void keep_slowest(Found& into, const Found& other, const std::vector<int>& gpus)
     keep_slowest(*into.nvls, *other.nvls, gpus);
   else
     into.nvls.reset();
-  into.nvlink = into.ring.type_inside == PathType::nvl;  // a GPU alone on its node has no say
+  into.nvlink = over_nvlink(into.ring.type_inside);  // a GPU alone on its node has no say
   into.nics = std::min(into.nics, other.nics);
   into.nic_rate = std::min(into.nic_rate, other.nic_rate);
   into.held_by_nics = into.held_by_nics && other.held_by_nics;
@@ -207,7 +208,8 @@ int p2p_channels_per_peer(const Communicator& c, const System& system, const std
       for (const int a : gpus)
         for (const int b : gpus) {
           const double straight = system.nvlinks[static_cast<std::size_t>(a)][static_cast<std::size_t>(b)];
-          if (a != b && straight > 0) speed = std::min(speed, straight);
+          // Through a GPU, or over PCIe, a pair has as many as over one link.
+          if (a != b) speed = std::min(speed, straight > 0 ? straight : link);
         }
     }
     return std::max(1, static_cast<int>(std::lround(2 * speed / link)));
@@ -315,7 +317,7 @@ Diagnostics take_stated(Searched& into, const GraphFile& file, const System& sys
     if (stated.id != GraphId::ring) continue;
     found.ring = stated.graph;
     states_ring = true;
-    found.nvlink = stated.graph.type_inside == PathType::nvl;
+    found.nvlink = over_nvlink(stated.graph.type_inside);
     if (nodes > 1) found.nics = stated.nics;
   }
   if (states_ring && !states_tree)
@@ -443,6 +445,14 @@ void put_channels(const Searched& searched, const Seen& seen, const std::vector<
   out.p2p_channels_per_peer = p2p_channels_per_peer(out, seen.system, first_node);
 }
 
+/// A GPU relays for those that have an NVLink of their own to it: where straight ones do not even go round, most have
+/// none.
+bool near_by_nvlink(const System& system, const std::vector<int>& gpus) {
+  if (system.nvswitch || gpus.size() == 1) return true;
+  const auto found = search(system, gpus, 1);
+  return found && found->ring.type_inside == PathType::nvl;
+}
+
 NicTerms nic_terms(const Found& found, const System& system, int nodes) {
   NicTerms out;
   out.count = found.nics;
@@ -478,6 +488,19 @@ double share_of_rings(const System& system, const Graph& ring, int nodes, Bandwi
   return least;
 }
 
+/// Of GPUs whose ways are PCIe's: what a ring inside their node has, whatever NICs do to one over several.
+PairRates rates_over_pcie(const Communicator& c, const System& system, const std::vector<std::vector<int>>& unlike) {
+  const auto of = [](const Graph& ring) { return Bandwidth(ring.channels * ring.inside.value()); };
+  std::optional<Bandwidth> slowest;
+  if (c.nodes > 1)
+    for (const std::vector<int>& gpus : unlike)
+      if (gpus.size() > 1)
+        if (const auto found = search(system, gpus, 1))
+          slowest = std::min(slowest.value_or(of(found->ring)), of(found->ring));
+  const Bandwidth each = slowest.value_or(of(c.ring));
+  return {each, each, each};
+}
+
 /// Of a communicator that has its channels.
 GpuTerms gpu_terms(const Communicator& c, bool over_nvlink, const System& system,
                    const std::vector<std::vector<int>>& unlike) {
@@ -486,6 +509,7 @@ GpuTerms gpu_terms(const Communicator& c, bool over_nvlink, const System& system
   out.ring_links = share_of_rings(system, c.ring, c.nodes, out.nvlink);
   out.tree_sends = tree_sends(c);
   out.pair_rates = {out.nvlink, out.nvlink, out.nvlink};
+  if (!over_nvlink) out.pair_rates = rates_over_pcie(c, system, unlike);
   for (const std::vector<int>& gpus : unlike)
     if (const auto straight = pair_rates(system, gpus, c.nodes); straight && over_nvlink)
       keep_slowest(out.pair_rates, *straight);
@@ -533,7 +557,9 @@ Result<Communicator> connect(const Fabric& fabric, const Group& group, const Env
   // Graphs are final from here on: channels are counted by them, and what a run reaches by graphs and channels.
   put_channels(*searched, *seen, unlike.front(), out);
   out.nics = nic_terms(searched->found, seen->system, out.nodes);
-  const bool relayed = out.nvlink && seen->environment.relays() && seen->environment.pxn_of_pairs;
+  const bool relayed =
+      out.nvlink && seen->environment.relays() && seen->environment.pxn_of_pairs &&
+      std::ranges::all_of(unlike, [&](const auto& gpus) { return near_by_nvlink(seen->system, gpus); });
   out.pairs = pair_terms(searched->found.of_pairs, relayed, fabric, group, unlike.size() == 1);
   out.gpu = gpu_terms(out, searched->found.nvlink, seen->system, unlike);
   if (out.nodes > 1) out.network_latency = network_latency(fabric, nodes);

@@ -55,6 +55,11 @@ bool Environment::relays() const {
   return pxn && (launch.version == 0 || launch.version >= first);
 }
 
+bool Environment::sends_through_gpus() const {
+  constexpr int first = 20900;
+  return bridges && (launch.version == 0 || launch.version >= first);
+}
+
 bool Environment::launches_groups() const {
   constexpr int first_without = 20900;
   return launch.one_process && launch.version > 0 && launch.version < first_without && !parallel_launch;
@@ -131,7 +136,7 @@ std::vector<std::string> unused(const Environment& environment, const TopologySp
   for (const Setting& one : environment.given)
     if ((has(environment.without_effect, one.name) && !names_fewer_nics(one, spec)) ||
         (!spec.plugin.collnet && has(of_collnet, one.name)) ||
-        (environment.no_bridges && environment.no_bridges->name == one.name && !sends_through_gpus(spec)) ||
+        (one.name == "NCCL_NVB_DISABLE" && (environment.bridges || !sends_through_gpus(spec))) ||
         (one.name == level_variable && environment.peer_level && level_changes_nothing(environment, spec)))
       out.push_back(one.name);
   return out;
@@ -140,11 +145,6 @@ std::vector<std::string> unused(const Environment& environment, const TopologySp
 Diagnostics warnings(const Environment& environment, int nodes, const TopologySpec& spec) {
   const NetworkPlugin& plugin = spec.plugin;
   Diagnostics out;
-  if (environment.no_bridges && sends_through_gpus(spec))
-    out.push_back({environment.no_bridges->where,
-                   "NCCL_NVB_DISABLE=1 is not modelled: GPUs without an NVLink between them would send over PCIe, and "
-                   "are forecast to send through the memory of a GPU that has one to both",
-                   "of sends and receives and alltoall the forecast is too fast; NCCL_P2P_DISABLE=1 has no NVLink"});
   warn_of_pairs(environment, nodes, spec, out);
   warn_of_threads(environment, out);
   if (nodes < 2 || plugin.sockets) return out;

@@ -459,7 +459,7 @@ PointToPoint point_to_point(const Communicator& c, const Exchange& e, const Plan
   const bool local = e.local_peers > 0;
   PointToPoint out;
   if (c.nvlink) out.reached = c.factors.simple * p2p_nvlink(c, e, plan);
-  out.local = c.nvlink ? e.nvlink.value() * out.reached : c.factors.simple * pcie_reached(c);
+  out.local = e.nvlink.value() * (c.nvlink ? out.reached : c.factors.simple * fitted::pcie_efficiency * way_factor(c));
   // Across nodes all peers together have more channels than a GPU needs.
   if (local && (c.nvlink || !c.environment.peer_access) && c.nodes == 1) {
     const bool copies = e.own_bytes > 0;

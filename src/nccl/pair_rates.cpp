@@ -1,13 +1,13 @@
 #include "nccl/pair_rates.hpp"
 
 #include <algorithm>
-#include <iterator>
 #include <map>
 #include <set>
 #include <utility>
 
 #include "collcast/nccl/links.hpp"
 #include "collcast/topology/wiring.hpp"
+#include "nccl/nvlink_ways.hpp"
 
 namespace collcast::nccl {
 
@@ -33,34 +33,19 @@ class Loads {
   }
 
  private:
-  double nvlink(int from, int to) const {
-    return system_.nvlinks[static_cast<std::size_t>(from)][static_cast<std::size_t>(to)];
-  }
-
-  /// Found from the receiver: its wider links first, then by number.
   Hops hops(int from, int to) const {
-    if (nvlink(from, to) > 0) return {{from, to}};
-    std::vector<int> near;
-    std::copy_if(gpus_.begin(), gpus_.end(), std::back_inserter(near), [&](int gpu) { return nvlink(gpu, to) > 0; });
-    std::stable_sort(near.begin(), near.end(), [&](int a, int b) { return nvlink(a, to) > nvlink(b, to); });
-    double best = 0;
-    Hops out;
-    for (const int between : near) {
-      const double speed = std::min(nvlink(from, between), nvlink(between, to));
-      if (speed <= best) continue;
-      best = speed;
-      out = {{from, between}, {between, to}};
-    }
-    if (best > 0) return out;
+    if (NvlinkWay found = nvlink_way(system_, gpus_, from, to); over_nvlink(found.type)) return std::move(found.hops);
     const auto over_pcie = way(system_, system_.first_gpu + from, system_.first_gpu + to);
     if (!over_pcie) return {};
+    Hops out;
     // Devices are numbered beyond the GPUs, whose own NVLinks these are not.
     for (const auto& [a, b] : over_pcie->hops) out.emplace_back(-1 - a, -1 - b);
     return out;
   }
 
   double rate(int from, int to) const {
-    if (from >= 0) return nvlink(from, to) * of_counted_ * 1e9;
+    if (from >= 0)
+      return system_.nvlinks[static_cast<std::size_t>(from)][static_cast<std::size_t>(to)] * of_counted_ * 1e9;
     double out = 0;
     for (const System::Edge& edge : system_.edges[static_cast<std::size_t>(-1 - from)])
       if (edge.to == -1 - to) out = std::max(out, edge.rate * 1e9);

@@ -1,10 +1,7 @@
 // How pairs of GPUs on a node talk where NVLinks are straight: not all pairs have one, and those that have share none.
 //
-// A pair without an NVLink goes through one GPU that has one to both (NCCL 2.9 and newer, path NVB): the way of the
-// most bandwidth, of equal ones the first that NCCL finds [src/graph/paths.cc, ncclTopoSetPaths]. The sender writes to
-// that GPU's memory, the receiver reads from there, so both links carry the message and the GPU between does nothing.
-// Pairs without such a way go over PCIe and sockets. Left out: NCCL_NVB_DISABLE, which is warned of, and versions
-// before 2.9, over PCIe then.
+// A pair without an NVLink goes through one GPU that has one to both (nvlink_ways.hpp), else over PCIe and sockets. The
+// busiest link of all messages at once is what takes the time.
 #pragma once
 
 #include <optional>

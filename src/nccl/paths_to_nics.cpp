@@ -1,10 +1,12 @@
 #include "nccl/paths_to_nics.hpp"
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <optional>
 #include <utility>
 
+#include "nccl/nvlink_ways.hpp"
 #include "nccl/search_speeds.hpp"
 
 namespace collcast::nccl {
@@ -74,13 +76,13 @@ class Paths {
   /// came in by, where that has another GPU, or, across, to any. Where it must not cross, or has no room to, a NIC with
   /// one GPU beside it is reached from any, over NVLink to that one (PXN) if GPUs relay, else by the host.
   enum class End { anywhere, home, across, same };
-  Paths(const System& system, const std::vector<int>& gpus, const Nearest& near, End end)
+  Paths(const System& system, const std::vector<int>& gpus, const Nearest& near, End end, PathType worst)
       : system_(system),
         gpus_(gpus),
         near_(near),
         end_(end),
-        links_(system.nvlinks),
-        left_(system.nvlinks),
+        worst_(worst),
+        links_(system, gpus),
         room_(room_of(system, near)),
         host_(system) {}
 
@@ -90,6 +92,7 @@ class Paths {
     inside_ = inside;
     between_ = between;
     next_channel();
+    best_.type = best_.count > 0 ? worst_ : PathType::dis;
     return best_;
   }
 
@@ -110,21 +113,10 @@ class Paths {
 
   std::size_t next() const { return static_cast<std::size_t>(done_.count); }
 
-  double& left(int a, int b) { return left_[static_cast<std::size_t>(a)][static_cast<std::size_t>(b)]; }
-
-  /// Wider links first, then those with most left.
   std::vector<int> neighbours(const std::vector<int>& path) {
-    std::vector<int> out;
-    const int at = path.back();
-    for (const int gpu : gpus_)
-      if (std::find(path.begin(), path.end(), gpu) == path.end() && left(at, gpu) >= inside_ - slack)
-        out.push_back(gpu);
-    const std::vector<double>& wide = links_[static_cast<std::size_t>(at)];
-    std::stable_sort(out.begin(), out.end(), [&](int a, int b) {
-      const double x = wide[static_cast<std::size_t>(a)], y = wide[static_cast<std::size_t>(b)];
-      return x > y || (x == y && left(at, a) > left(at, b));
-    });
-    return out;
+    std::vector<int> others = gpus_;
+    std::erase_if(others, [&](int gpu) { return std::find(path.begin(), path.end(), gpu) != path.end(); });
+    return links_.onward(path.back(), std::move(others), inside_, worst_);
   }
 
   bool go_on(std::vector<int>& path) {
@@ -132,11 +124,11 @@ class Paths {
     if (path.size() == gpus_.size()) return go_out(path);
     const int at = path.back();
     for (const int gpu : neighbours(path)) {
-      left(at, gpu) -= inside_;
+      links_.book(at, gpu, inside_);
       path.push_back(gpu);
       const bool all = go_on(path);
       path.pop_back();
-      left(at, gpu) += inside_;
+      links_.book(at, gpu, -inside_);
       if (all) return true;
     }
     return false;
@@ -195,8 +187,8 @@ class Paths {
   const std::vector<int>& gpus_;
   const Nearest& near_;
   End end_;
-  const std::vector<std::vector<double>>& links_;
-  std::vector<std::vector<double>> left_;
+  PathType worst_;
+  NvlinkWays links_;
   Room room_;  ///< outwards: left on each NIC, and on the way to it from a GPU
   HostWays host_;
   std::vector<Entry> entries_;
@@ -205,24 +197,43 @@ class Paths {
   Rings done_, best_;
 };
 
+constexpr std::array nvlink_types{PathType::nvl, PathType::nvb};
+
 }  // namespace
 
 Rings chains_over_nvlinks(const System& system, const std::vector<int>& gpus, const Nearest& near,
                           std::vector<Entry> entries, double inside, double between) {
-  return Paths(system, gpus, near, Paths::End::anywhere).find(std::move(entries), inside, between);
+  Rings found;
+  for (const PathType worst : nvlink_types) {
+    found = Paths(system, gpus, near, Paths::End::anywhere, worst).find(entries, inside, between);
+    if (found.count > 0) break;
+  }
+  return found;
 }
 
 Rings rings_over_nvlinks(const System& system, const std::vector<int>& gpus, const Nearest& near, double speed) {
   using End = Paths::End;
   const std::vector<Entry> all = entries(system, near, speed);
+  // Where none ends beside a NIC, as one GPU is beside the only one, they go back to it over NVLink or the host.
   std::vector<End> ends{End::home, End::across, End::same};
   if (system.cross_nic == CrossNic::always) ends = {End::across, End::same};
   if (system.cross_nic == CrossNic::never) ends = {End::same};
   Rings found;
   for (const End end : ends) {
     if (found.order.size() == all.size()) break;
-    Rings other = Paths(system, gpus, near, end).find(all, speed, speed);
-    if (other.count > found.count) found = std::move(other);
+    Rings of_end;
+    for (const PathType worst : nvlink_types) {
+      // Back to the NIC they came by, rings may go through GPUs whatever goes elsewhere, as with NCCL_CROSS_NIC=0.
+      const bool would_take_longer_ways = end != End::same && found.count > 0 && worst > found.type;
+      if (of_end.count > 0 || would_take_longer_ways) break;
+      // A NIC from whose GPU no way leads past all others has no channel.
+      std::vector<Entry> usable = all;
+      std::erase_if(usable, [&](const Entry& one) {
+        return Paths(system, gpus, near, end, worst).find({one}, speed, speed).count == 0;
+      });
+      of_end = Paths(system, gpus, near, end, worst).find(std::move(usable), speed, speed);
+    }
+    if (of_end.count > found.count) found = std::move(of_end);
   }
   return found;
 }

@@ -16,6 +16,7 @@ struct Rings {
   int count = 0;
   std::vector<std::vector<int>> order;
   std::vector<ChannelNics> nics = {};  ///< across nodes
+  PathType type = PathType::dis;       ///< of the worst way inside
 
   void keep(int channels) {
     count = channels;
@@ -32,7 +33,8 @@ struct Entry {
 /// its GPU with most left [search.cc: ncclTopoSearchRecNet begins at the channel's number].
 std::vector<Entry> entries(const System&, const Nearest&, double speed);
 
-/// The most rings that straight NVLinks have room for; those that end where they began first, if they need not.
+/// The most rings that straight NVLinks have room for; those that end where they began first, if they need not; and of
+/// either those that need no GPU between first.
 Rings rings_over_nvlinks(const System&, const std::vector<int>& gpus, const Nearest&, double speed);
 
 /// Trees' chains over straight NVLinks from these entries: `inside` is booked on NVLinks, `between` on NICs.

@@ -4,19 +4,16 @@
 #include <numeric>
 
 #include "collcast/nccl/communicator.hpp"
+#include "nccl/nvlink_ways.hpp"
 
 namespace collcast::nccl {
 
 namespace {
 
 /// Over NVLink, also through a GPU of the node that has one to both, or over PCIe.
-PathType path_of_pair(const System& system, int a, int b) {
-  const auto linked = [&](int from, int to) {
-    return system.nvlinks[static_cast<std::size_t>(from)][static_cast<std::size_t>(to)] > 0;
-  };
-  if (system.nvswitch || linked(a, b)) return PathType::nvl;
-  for (int between = 0; between < system.gpus; ++between)
-    if (linked(a, between) && linked(between, b)) return PathType::nvb;
+PathType path_of_pair(const System& system, const std::vector<int>& gpus, int a, int b) {
+  if (system.nvswitch) return PathType::nvl;
+  if (const NvlinkWay found = nvlink_way(system, gpus, a, b); over_nvlink(found.type)) return found.type;
   const auto over_pcie = way(system, system.first_gpu + a, system.first_gpu + b);
   return over_pcie ? over_pcie->type : PathType::dis;
 }
@@ -28,7 +25,7 @@ PeerAccess peer_access(const System& system, const std::vector<int>& gpus, PathT
   bool same = true, any = false;
   for (std::size_t i = 0; i < gpus.size(); ++i)
     for (std::size_t j = i + 1; j < gpus.size(); ++j) {
-      const PathType path = path_of_pair(system, gpus[i], gpus[j]);
+      const PathType path = path_of_pair(system, gpus, gpus[i], gpus[j]);
       same = same && (path <= level) == (path <= usual);
       any = any || path <= level;
     }

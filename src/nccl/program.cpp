@@ -252,6 +252,14 @@ Result<Program> pat_program(const Question& q) {
   return assembled(q, rates, std::move(pattern), l.start);
 }
 
+/// What the links of a GPU reach together. Over PCIe what goes to NICs passes the same port as what goes to GPUs, of
+/// which the closed form takes the longer: the port is so wide that all takes as long as the GPUs' alone.
+double exchange_port(const Communicator& c, CollectiveKind kind, const Exchange& e, const PointToPoint& p) {
+  if (c.nvlink) return c.nodes > 1 ? unlimited : c.gpu.nvlink.value() * p.reached;
+  // Of a sendrecv a rank has one peer, on its node or on another.
+  return kind == CollectiveKind::sendrecv ? p.local : p.local * (c.ranks - 1) / e.local_peers;
+}
+
 /// Everything at once, by each of a rank's NICs in turn; the rank's own part takes its threads only.
 Result<Program> exchange_program(const Question& q) {
   const Communicator& c = q.c;
@@ -263,10 +271,11 @@ Result<Program> exchange_program(const Question& q) {
   for (Lane& lane : pattern.lanes) lane.route_lane *= q.fabric.ranks_per_node();
   const PointToPoint p = point_to_point(c, e, q.plan);
   Rates rates;
-  rates.pcie = c.nvlink ? 1 : fitted::pcie_efficiency;
+  // On one node pairs without a way over NVLink go over PCIe, which reaches as much in the closed form.
+  rates.pcie = !c.nvlink ? fitted::pcie_efficiency : c.nodes == 1 ? p.reached : 1;
   if (e.local_peers > 0) {
     rates.nvlink = p.reached;
-    rates.port = c.nodes > 1 ? unlimited : c.nvlink ? c.gpu.nvlink.value() * p.reached : p.local;
+    rates.port = exchange_port(c, q.kind, e, p);
   }
   if (p.threads > 0) rates.port = std::min(rates.port, e.per_peer * e.local_peers / p.threads);
   if (e.remote_peers > 0) {

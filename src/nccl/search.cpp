@@ -4,9 +4,9 @@
 #include <map>
 #include <optional>
 #include <span>
-#include <utility>
 
 #include "nccl/nearest_nics.hpp"
+#include "nccl/nvlink_ways.hpp"
 #include "nccl/paths_to_nics.hpp"
 #include "nccl/search_speeds.hpp"
 #include "nccl/terms.hpp"
@@ -17,44 +17,55 @@ namespace {
 
 constexpr int most_heads = 32;  ///< of NVLS
 
-/// One closed round over straight NVLinks that have `speed` left: wider links first, then those with most left.
-bool close_round(const System& system, const std::vector<int>& gpus, std::map<std::pair<int, int>, double>& left,
-                 double speed, std::vector<int>& path, int& budget) {
-  if (--budget < 0) return false;
-  const auto room = [&](int a, int b) { return left[{a, b}]; };
-  if (path.size() == gpus.size()) return room(path.back(), path.front()) >= speed - slack;
-  std::vector<int> next;
-  for (const int gpu : gpus)
-    if (std::find(path.begin(), path.end(), gpu) == path.end() && room(path.back(), gpu) >= speed - slack)
-      next.push_back(gpu);
-  const int at = path.back();
-  std::stable_sort(next.begin(), next.end(), [&](int a, int b) {
-    const auto& wide = system.nvlinks[static_cast<std::size_t>(at)];
-    const double x = wide[static_cast<std::size_t>(a)], y = wide[static_cast<std::size_t>(b)];
-    return x > y || (x == y && room(at, a) > room(at, b));
-  });
-  for (const int gpu : next) {
-    path.push_back(gpu);
-    if (close_round(system, gpus, left, speed, path, budget)) return true;
-    path.pop_back();
-  }
-  return false;
-}
+/// A way over straight NVLinks past all of `gpus`, which books its speed on each link that it takes: once round, or to
+/// another node. `path` has its first GPU.
+struct WayPastAll {
+  const std::vector<int>& gpus;
+  double speed = 0;
+  PathType worst = PathType::nvl;
+  bool round = true;
+  int budget = 20'000;
 
-Rings rounds_over_nvlinks(const System& system, const std::vector<int>& gpus, double speed) {
-  std::map<std::pair<int, int>, double> left;
-  for (const int a : gpus)
-    for (const int b : gpus) left[{a, b}] = system.nvlinks[static_cast<std::size_t>(a)][static_cast<std::size_t>(b)];
+  bool find(NvlinkWays& ways, std::vector<int>& path) {
+    if (--budget < 0) return false;
+    if (path.size() == gpus.size()) {
+      if (!round) return true;
+      if (ways.room(path.back(), path.front(), worst) < speed - slack) return false;
+      ways.book(path.back(), path.front(), speed);
+      return true;
+    }
+    std::vector<int> others = gpus;
+    std::erase_if(others, [&](int gpu) { return std::find(path.begin(), path.end(), gpu) != path.end(); });
+    const int at = path.back();
+    for (const int gpu : ways.onward(at, std::move(others), speed, worst)) {
+      ways.book(at, gpu, speed);
+      path.push_back(gpu);
+      if (find(ways, path)) return true;
+      path.pop_back();
+      ways.book(at, gpu, -speed);
+    }
+    return false;
+  }
+};
+
+/// With hops of this type at the worst.
+Rings rounds_over_nvlinks(const System& system, const std::vector<int>& gpus, double speed, PathType worst) {
+  NvlinkWays ways(system, gpus);
   Rings out;
   while (out.count < most_searched_channels) {
     std::vector<int> path{gpus.front()};
-    int budget = 20'000;
-    if (!close_round(system, gpus, left, speed, path, budget)) break;
-    for (std::size_t i = 0; i < path.size(); ++i) left[{path[i], path[(i + 1) % path.size()]}] -= speed;
+    if (!WayPastAll{gpus, speed, worst}.find(ways, path)) break;
     out.order.push_back(std::move(path));
     ++out.count;
   }
+  if (out.count > 0) out.type = worst;
   return out;
+}
+
+/// Those that need no GPU between two others first.
+Rings rounds_over_nvlinks(const System& system, const std::vector<int>& gpus, double speed) {
+  Rings out = rounds_over_nvlinks(system, gpus, speed, PathType::nvl);
+  return out.count > 0 ? out : rounds_over_nvlinks(system, gpus, speed, PathType::nvb);
 }
 
 std::optional<Way> way_between(const System& system, int a, int b) {
@@ -67,10 +78,12 @@ Rings rings_over_pcie(const System& system, const std::vector<int>& gpus, double
   for (std::size_t device = 0; device < system.edges.size(); ++device)
     for (const System::Edge& edge : system.edges[device]) left[{static_cast<int>(device), edge.to}] = edge.speed;
   Rings out;
+  out.type = PathType::loc;
   for (; out.count < most_searched_channels; ++out.count) {
     for (std::size_t i = 0; i < gpus.size(); ++i) {
       const auto hop = way_between(system, gpus[i], gpus[(i + 1) % gpus.size()]);
       if (!hop) return {};
+      out.type = std::max(out.type, hop->type);
       for (std::size_t h = 0; h < hop->hops.size(); ++h) {
         const double booked = hop->kinds[h] == LinkKind::pcie ? speed * pcie_booked(system, hop->type) : speed;
         double& room = left[hop->hops[h]];
@@ -84,11 +97,13 @@ Rings rings_over_pcie(const System& system, const std::vector<int>& gpus, double
 }
 
 Rings rings(const System& system, const std::vector<int>& gpus, double speed) {
-  if (gpus.size() == 1) return {most_searched_channels, {static_cast<std::size_t>(most_searched_channels), gpus}};
-  if (system.nvswitch) {
-    const int count = std::min(most_searched_channels, static_cast<int>((system.nvlink_speed + slack) / speed));
-    return {count, {static_cast<std::size_t>(count), gpus}};
-  }
+  const auto alike = [&gpus](int count, PathType type) {
+    return Rings{count, {static_cast<std::size_t>(count), gpus}, {}, type};
+  };
+  if (gpus.size() == 1) return alike(most_searched_channels, PathType::loc);
+  if (system.nvswitch)
+    return alike(std::min(most_searched_channels, static_cast<int>((system.nvlink_speed + slack) / speed)),
+                 PathType::nvl);
   if (system.has_nvlink()) {
     Rings out = rounds_over_nvlinks(system, gpus, speed);
     if (out.count > 0) return out;
@@ -162,35 +177,19 @@ PathType type_over_pcie(const System& system, const std::vector<int>& gpus) {
   return worst;
 }
 
+/// Of GPUs on one of several nodes, whose way past all GPUs begins and ends at NICs.
 PathType type_inside(const System& system, const std::vector<int>& gpus) {
   if (gpus.size() == 1) return PathType::loc;
-  if (system.nvswitch || (system.has_nvlink() && rounds_over_nvlinks(system, gpus, 3).count > 0)) return PathType::nvl;
+  if (system.nvswitch) return PathType::nvl;
+  constexpr double least = 3;
+  if (system.has_nvlink())
+    for (const PathType worst : {PathType::nvl, PathType::nvb})
+      for (const int first : gpus) {
+        NvlinkWays ways(system, gpus);
+        std::vector<int> path{first};
+        if (WayPastAll{gpus, least, worst, false}.find(ways, path)) return worst;
+      }
   return type_over_pcie(system, gpus);
-}
-
-/// From the path's last GPU straight NVLinks go on through all others.
-bool goes_through(const System& system, const std::vector<int>& gpus, std::vector<int>& path) {
-  if (path.size() == gpus.size()) return true;
-  const auto& links = system.nvlinks[static_cast<std::size_t>(path.back())];
-  for (const int gpu : gpus) {
-    if (links[static_cast<std::size_t>(gpu)] <= 0 || std::ranges::find(path, gpu) != path.end()) continue;
-    path.push_back(gpu);
-    const bool through = goes_through(system, gpus, path);
-    path.pop_back();
-    if (through) return true;
-  }
-  return false;
-}
-
-/// From NIC to NIC, a channel closes no round inside its node.
-PathType type_across(const System& system, const std::vector<int>& gpus) {
-  const auto from = [&](int first) {
-    std::vector<int> path{first};
-    return goes_through(system, gpus, path);
-  };
-  if (gpus.size() > 1 && system.has_nvlink() && !system.nvswitch && std::ranges::any_of(gpus, from))
-    return PathType::nvl;
-  return type_inside(system, gpus);
 }
 
 /// Every head's GPU takes in from and hands out to all, and twice for itself.
@@ -236,11 +235,11 @@ std::vector<ChannelNics> nics_of_heads(const System& system, const Nearest& near
 
 Found search_inside(const System& system, const std::vector<int>& gpus, std::optional<int> exactly) {
   const auto list = speeds(system.compute_capability, false);
-  const PathType type = type_inside(system, gpus);
   Best best = best_of(list, [&](double speed) { return cut(rings(system, gpus, speed), exactly); });
   if (!exactly) double_channels(system, best);
+  const PathType type = best.rings.type;
   Found out;
-  out.nvlink = type == PathType::nvl;
+  out.nvlink = over_nvlink(type);
   out.ring = {GraphPattern::ring,
               best.rings.count,
               bandwidth(best.speed),
@@ -277,8 +276,10 @@ struct OfSeveral {
   PathType type = PathType::dis;  ///< between the GPUs
   std::span<const double> list;   ///< of speeds
 
-  bool nvlink() const { return type == PathType::nvl; }
+  bool nvlink() const { return over_nvlink(type); }
   bool straight_nvlinks() const { return gpus.size() > 1 && nvlink() && !system.nvswitch; }
+  /// Of channels of these: straight NVLinks may make a ring go through GPUs where another way would not.
+  PathType type_of(const Rings& rings) const { return straight_nvlinks() ? std::max(type, rings.type) : type; }
   int nics() const { return static_cast<int>(near.gpus.size()); }
   /// As many on each NIC, where there are more channels than NICs.
   int spread(int channels) const { return channels > nics() ? channels - channels % nics() : channels; }
@@ -294,7 +295,7 @@ Rings channels_of_nics(const OfSeveral& of, double speed) {
     if (of.gpus.size() > 1 && of.nvlink()) {
       while (out.count > 0 && !fits_switch(of.system, out.count, of.gpus.size(), speed)) --out.count;
     } else if (of.gpus.size() > 1) {
-      out.count = std::min(out.count, rings(of.system, of.gpus, speed).count);
+      out.count = std::min(out.count, rings_over_pcie(of.system, of.gpus, speed).count);
     }
   }
   out.keep(of.spread(out.count));
@@ -305,27 +306,17 @@ Rings channels_of_nics(const OfSeveral& of, double speed) {
 Best one_channel(const OfSeveral& of) {
   const int nic = of.near.gpus.begin()->first;
   const auto way = [&](int gpu) { return way_to_nic(of.system, of.near, gpu, nic); };
-  return {of.list.back(), {1, {of.gpus}, {{nic, nic, way(of.gpus.front()), way(of.gpus.back())}}}};
+  return {of.list.back(), {1, {of.gpus}, {{nic, nic, way(of.gpus.front()), way(of.gpus.back())}}, of.type}};
 }
 
-/// Nothing where exactly so many are asked for, and do not fit. Where NVLinks join the GPUs and no NICs at their ends
-/// have room, over PCIe.
-std::optional<Best> rings_across(OfSeveral& of, std::optional<int> exactly) {
-  const auto search = [&] {
-    return best_of(of.list, [&](double speed) {
-      if (speed > of.system.nic_speed + slack) return Rings{};
-      return cut(channels_of_nics(of, speed), exactly);
-    });
-  };
-  Best best = search();
-  if (best.rings.count == 0 && of.straight_nvlinks()) {
-    const PathType over_nvlinks = std::exchange(of.type, type_over_pcie(of.system, of.gpus));
-    best = search();
-    if (best.rings.count == 0) of.type = over_nvlinks;
-  }
+/// Nothing where none fit, or not exactly as many as are asked for.
+std::optional<Best> rings_across(const OfSeveral& of, std::optional<int> exactly) {
+  Best best = best_of(of.list, [&](double speed) {
+    if (speed > of.system.nic_speed + slack) return Rings{};
+    return cut(channels_of_nics(of, speed), exactly);
+  });
   if (best.rings.count > 0) return best;
-  if (exactly) return std::nullopt;
-  return one_channel(of);
+  return std::nullopt;
 }
 
 /// Whether channels through NICs and their ways to GPUs are no more where links inside nodes have all room.
@@ -333,7 +324,7 @@ bool nics_alone_have(const OfSeveral& of, const Best& best) {
   const Best alone = best_of(of.list, [&](double speed) {
     if (speed > of.system.nic_speed + slack) return Rings{};
     const int count = static_cast<int>(entries(of.system, of.near, speed).size());
-    return Rings{of.spread(count), {}, {}};
+    return Rings{of.spread(count), {}, {}, of.type};
   });
   return alone.product() <= best.product() + slack;
 }
@@ -413,7 +404,8 @@ Graph ring_graph(const OfSeveral& of, const Best& best) {
   if (of.system.cross_nic == CrossNic::never || of.straight_nvlinks())
     for (const ChannelNics& one : best.rings.nics) between = std::max(between, one.way_out);
   const Bandwidth speed = bandwidth(best.speed);
-  return {GraphPattern::ring, best.rings.count, speed, speed, of.type, between, best.rings.order, best.rings.nics};
+  return {GraphPattern::ring, best.rings.count, speed, speed, of.type_of(best.rings), between,
+          best.rings.order,   best.rings.nics};
 }
 
 /// Beside rings of this speed.
@@ -422,7 +414,7 @@ Graph tree_graph(const OfSeveral& of, double between, Chains chains) {
           chains.rings.count,
           bandwidth(chains.inside),
           bandwidth(between),
-          of.type,
+          of.type_of(chains.rings),
           of.near.type,
           std::move(chains.rings.order),
           std::move(chains.rings.nics)};
@@ -442,10 +434,16 @@ std::optional<Graph> nvls_across(const OfSeveral& of, double nic_rate) {
 }
 
 std::optional<Found> search_across(const System& system, const std::vector<int>& gpus, std::optional<int> exactly) {
-  OfSeveral of{system, gpus, nearest_nics(system, gpus), type_across(system, gpus),
+  OfSeveral of{system, gpus, nearest_nics(system, gpus), type_inside(system, gpus),
                speeds(system.compute_capability, true)};
   if (of.near.gpus.empty() || of.type == PathType::dis) return std::nullopt;
   std::optional<Best> best = rings_across(of, exactly);
+  // Straight NVLinks may have ways past all GPUs of which none goes from NIC to NIC.
+  if (!best && of.straight_nvlinks()) {
+    of.type = type_over_pcie(system, gpus);
+    if (of.type != PathType::dis) best = rings_across(of, exactly);
+  }
+  if (!best && !exactly) best = one_channel(of);
   if (!best) return std::nullopt;
   Found out;
   out.nvlink = of.nvlink();

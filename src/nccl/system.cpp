@@ -80,6 +80,7 @@ System system_of(const TopologySpec& spec, int compute_capability, const Environ
   System out;
   out.relays = environment.relays();
   out.cross_nic = environment.cross_nic;
+  out.through_gpus = environment.sends_through_gpus();
   out.gpudirect = spec.plugin.gpudirect ? environment.gpudirect_level : PathType::loc;
   out.compute_capability = compute_capability;
   out.cpu = spec.host.cpu == CpuFamily::unknown ? CpuFamily::intel_skylake : spec.host.cpu;

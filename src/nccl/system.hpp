@@ -36,6 +36,7 @@ struct System {
   PathType gpudirect = PathType::pxb;  ///< NICs that are farther from a GPU move its data by the host; loc: all do
   bool relays = true;                  ///< over NVLink a GPU reaches the NIC beside another one (PXN)
   CrossNic cross_nic = CrossNic::if_needed;
+  bool through_gpus = true;  ///< GPUs without an NVLink between them send through one that has one to both (NVB)
 
   bool has_nvlink() const { return nvlink_speed > 0; }
 };

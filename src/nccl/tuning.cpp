@@ -219,7 +219,9 @@ double with_plugin(const Communicator& c, Protocol p, double hop, const Version&
 
 /// Microseconds before the first byte counts.
 double latency_of(const Communicator& c, CollectiveKind kind, Algorithm a, Protocol p, const Version& v) {
-  const Hardware inside = c.nvlink ? Hardware::nvlink : Hardware::pcie;
+  // A graph that goes through GPUs counts with hops of PCIe [src/graph/tuning.cc, intraHw].
+  const bool straight = (a == Algorithm::tree ? c.tree : c.ring).type_inside != PathType::nvb;
+  const Hardware inside = c.nvlink && straight ? Hardware::nvlink : Hardware::pcie;
   const double hop_in = hop_of(inside, a, p, v) * (c.nodes > 1 && p == Protocol::ll ? v.ll_hop_between : 1);
   const Algorithm out_by = c.ranks_per_node == 1 && v.tree_hop_alone ? Algorithm::tree : a;
   const double hop_out = with_plugin(c, p, hop_of(Hardware::network, out_by, p, v), v);

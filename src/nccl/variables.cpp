@@ -216,12 +216,6 @@ void read_no_verbs(const Setting& setting, Environment& out, Diagnostics& errors
     without_effect(setting, out, errors);
 }
 
-void read_no_bridges(const Setting& setting, Environment& out, Diagnostics& errors) {
-  const auto value = read_number(setting, 0, 1, 1, errors);
-  if (value == 1) out.no_bridges = setting;
-  if (value == 0) without_effect(setting, out, errors);
-}
-
 /// Of NCCL before 2.9 alone (Environment::launches_groups), and named as without effect.
 void read_launch_mode(const Setting& setting, Environment& out, Diagnostics& errors) {
   out.parallel_launch = setting.value == "PARALLEL";
@@ -257,6 +251,7 @@ constexpr std::array all_variables{
     Variable{"NCCL_NVLS_CHUNKSIZE", chunk<&Environment::nvls_chunk>, true},
     Variable{"NCCL_NVLSTREE_MAX_CHUNKSIZE", chunk<&Environment::nvls_tree_chunk>, true},
     Variable{"NCCL_CROSS_NIC", read_cross_nic, true},
+    Variable{"NCCL_NVB_DISABLE", disabled<&Environment::bridges>, true},
     Variable{"NCCL_PXN_DISABLE", disabled<&Environment::pxn>, true},
     Variable{"NCCL_P2P_PXN_LEVEL", enabled<&Environment::pxn_of_pairs, 2>, true},
     Variable{"NCCL_COLLNET_ENABLE", enabled<&Environment::collnet>, true},
@@ -330,7 +325,6 @@ constexpr std::array all_variables{
     Variable{"NCCL_CGA_CLUSTER_SIZE", without_effect},
     Variable{"NCCL_WARN_ENABLE_DEBUG_INFO", without_effect},
     // Of consequence, and followed by no forecast, which is warned of where it matters.
-    Variable{"NCCL_NVB_DISABLE", read_no_bridges},
     Variable{"NCCL_P2P_NET_CHUNKSIZE", read_pair_chunk},
     Variable{"NCCL_P2P_NVL_CHUNKSIZE", read_pair_chunk},
     Variable{"NCCL_P2P_PCI_CHUNKSIZE", read_pair_chunk},

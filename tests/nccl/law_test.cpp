@@ -29,7 +29,8 @@ bool same_ways(const Graph& a, const Graph& b) {
 
 bool same_channels(const Communicator& a, const Communicator& b) {
   return a.channels == b.channels && a.nvls_channels == b.nvls_channels && a.p2p_channels == b.p2p_channels &&
-         a.p2p_channels_per_peer == b.p2p_channels_per_peer && same_ways(a.ring, b.ring) && same_ways(a.tree, b.tree) &&
+         a.p2p_channels_per_peer == b.p2p_channels_per_peer && a.pairs.relayed == b.pairs.relayed &&
+         a.nvlink == b.nvlink && same_ways(a.ring, b.ring) && same_ways(a.tree, b.tree) &&
          a.nvls.has_value() == b.nvls.has_value() && (!a.nvls || same_ways(*a.nvls, *b.nvls));
 }
 

@@ -51,17 +51,36 @@ TEST_CASE("machines whose GPUs send through others are those with a partial mesh
   }
 }
 
-TEST_CASE("NCCL_NVB_DISABLE=1 is warned of where GPUs send through others, and without effect elsewhere") {
+TEST_CASE("NCCL_NVB_DISABLE=1 leaves no ways through GPUs, and is without effect where there are none") {
   const nccl::Environment e = test::environment({{"NCCL_NVB_DISABLE", "1"}}),
                           not_set = test::environment({{"NCCL_NVB_DISABLE", "0"}});
   const TopologySpec dgx1 = test::shipped("dgx1-v100"), dgx2 = test::shipped("dgx2-v100");
-  REQUIRE(warnings(e, 1, dgx1).size() == 1);
-  CHECK_THAT(warnings(e, 1, dgx1).front().message, Catch::StartsWith("NCCL_NVB_DISABLE=1 is not modelled"));
+  CHECK(warnings(e, 1, dgx1).empty());
   CHECK(unused(e, dgx1).empty());
-  CHECK(warnings(e, 1, dgx2).empty());
   CHECK(unused(e, dgx2) == std::vector<std::string>{"NCCL_NVB_DISABLE"});
-  CHECK(warnings(not_set, 1, dgx1).empty());
   CHECK(unused(not_set, dgx1) == std::vector<std::string>{"NCCL_NVB_DISABLE"});
+  // Of eight GPUs' pairs twelve are over PCIe then; five GPUs have a ring through one or none.
+  const Communicator all = test::communicator("dgx1-v100", 1, 8, e), usual = test::communicator("dgx1-v100", 1, 8);
+  CHECK(all.ring.order == usual.ring.order);
+  CHECK(all.gpu.pair_rates.all < usual.gpu.pair_rates.all);
+  const Communicator five = test::communicator("dgx1-v100", 1, 5, e);
+  CHECK_FALSE(five.nvlink);
+  CHECK(test::communicator("dgx1-v100", 1, 5).nvlink);
+  const Fabric fabric = test::built("dgx1-v100", 1);
+  for (const Communicator* c : {&all, &five})
+    for (const CollectiveKind kind :
+         {CollectiveKind::alltoall, CollectiveKind::sendrecv, CollectiveKind::gather, CollectiveKind::scatter}) {
+      INFO(c->ranks << " ranks, " << to_string(kind));
+      const Bytes size(64 << 20);
+      const nccl::Plan plan = nccl::plan(*c, kind, size).value();
+      CHECK(test::simulated(fabric, *c, kind, size, plan).count() ==
+            Approx(nccl::run(*c, kind, size, plan).time().count()).epsilon(0.1));
+    }
+  // So had all versions before 2.9.
+  nccl::Environment old;
+  old.launch.version = 20804;
+  CHECK_FALSE(old.sends_through_gpus());
+  CHECK_FALSE(test::communicator("dgx1-v100", 1, 5, old).nvlink);
 }
 
 TEST_CASE("rings fill the straight NVLinks that they go over, and no others") {

@@ -117,11 +117,15 @@ TEST_CASE("GPUs that NVLinks join in a row have them across nodes, though no rou
   std::vector<Rank> ranks;
   for (const unsigned first : {0u, 8u})
     for (unsigned gpu = 0; gpu < 5; ++gpu) ranks.emplace_back(first + gpu);
-  const Communicator row = of("dgx1-v100", Group::listed(ranks), {});
+  const Communicator row = of("dgx1-v100", Group::listed(ranks), {{"NCCL_NVB_DISABLE", "1"}});
   CHECK(row.nvlink);
   CHECK(row.ring.type_inside == PathType::nvl);
   for (const std::vector<int>& order : row.ring.order) CHECK((order.front() == 4 || order.back() == 4));
   CHECK(row.ring.channels * row.ring.between.value() >= 12e9);
+  // Through a GPU, others than 4 end beside a NIC, too.
+  const Communicator through = of("dgx1-v100", Group::listed(ranks), {});
+  CHECK(through.ring.type_inside == PathType::nvb);
+  CHECK(through.ring.channels * through.ring.between.value() > row.ring.channels * row.ring.between.value());
 }
 
 TEST_CASE("over straight NVLinks a NIC with one GPU of the group beside it is gone back to where no other is near") {

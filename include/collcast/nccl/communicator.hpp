@@ -57,7 +57,7 @@ struct GpuTerms {
   Bandwidth nvlink{};      ///< of one GPU; without NVLink 0
   double ring_links = 1;   ///< share of it that rings can fill where NVLinks are straight
   double tree_sends = 1;   ///< of a tree's chunk, by the GPU of a node that sends most, mean of its channels
-  PairRates pair_rates{};  ///< over NVLink, which not all pairs may have; without NVLink 0
+  PairRates pair_rates{};  ///< over NVLink, which not all pairs may have; without, of a ring over PCIe
   Bandwidth pcie{};        ///< of its way to PCIe, by the data sheet; 0: it has none
 };
 

@@ -59,7 +59,6 @@ struct Environment {
   std::vector<std::string> without_effect;  ///< names that NCCL has and that change no forecast
   std::vector<Setting> leave_nics;          ///< with which nodes are reached otherwise than by the described NICs
   std::vector<Setting> pair_chunks;         ///< NCCL_P2P_NET_CHUNKSIZE and its kin, which no forecast follows
-  std::optional<Setting> no_bridges;        ///< NCCL_NVB_DISABLE: sends through a GPU between, which are forecast still
 
   /// NCCL_ALGO and NCCL_PROTO, of a collective.
   bool allows(CollectiveKind, Algorithm) const;
@@ -67,6 +66,8 @@ struct Environment {
   bool names_protocols(CollectiveKind) const;  ///< NCCL_PROTO speaks of it
   /// A GPU passes on what others have for the NIC beside it (PXN, since 2.12).
   bool relays() const;
+  /// GPUs without an NVLink between them send through one that has one to both (NVB, since 2.9).
+  bool sends_through_gpus() const;
   /// One call starts the kernels of all GPUs of a process: so did NCCL before 2.9 where NCCL_LAUNCH_MODE did not say
   /// PARALLEL [src/init.cc, launchMode].
   bool launches_groups() const;
@@ -87,6 +88,7 @@ struct Environment {
   std::optional<int> min_p2p_channels, max_p2p_channels;  ///< NCCL_MIN_P2P_NCHANNELS, NCCL_MAX_P2P_NCHANNELS
   std::optional<int> net_peer_channels;                   ///< NCCL_NCHANNELS_PER_NET_PEER
   CrossNic cross_nic = CrossNic::if_needed;               ///< NCCL_CROSS_NIC
+  bool bridges = true;                                    ///< NCCL_NVB_DISABLE is not set
   bool pxn = true;                                        ///< NCCL_PXN_DISABLE is not set
   bool pxn_of_pairs = true;                               ///< NCCL_P2P_PXN_LEVEL is not 0
   PathType gpudirect_level = PathType::pxb;  ///< NCCL_NET_GDR_LEVEL: how far NICs may be for GPUDirect RDMA
@@ -107,9 +109,9 @@ struct Environment {
 std::string text_of(const Environment&);
 
 /// What no forecast follows, though it matters: between nodes NCCL_NET=Socket and NCCL_IB_DISABLE=1, but where the
-/// network is sockets as it is described, and an NCCL_IB_HCA with fewer names than NICs; NCCL_NVB_DISABLE=1 on a
-/// machine where GPUs send through others; a level of NCCL_P2P_LEVEL that some pairs of its GPUs are beyond; chunks of
-/// sends and receives. And that forecasts of CollNet are rough, where it is taken.
+/// network is sockets as it is described, and an NCCL_IB_HCA with fewer names than NICs; a level of NCCL_P2P_LEVEL that
+/// some pairs of its GPUs are beyond; chunks of sends and receives. And that forecasts of CollNet are rough, where it
+/// is taken.
 Diagnostics warnings(const Environment&, int nodes, const TopologySpec&);
 /// Names of variables that change nothing on that machine: `without_effect` but for such an NCCL_IB_HCA, those of
 /// CollNet on one that has none, NCCL_NVB_DISABLE where no GPU sends through another, NCCL_P2P_LEVEL where pairs reach

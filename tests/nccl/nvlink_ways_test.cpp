@@ -1,0 +1,158 @@
+// Ways through a GPU between two that have no NVLink, by every group of a cube mesh's GPUs.
+#include "nccl/nvlink_ways.hpp"
+
+#include <catch2/catch.hpp>
+
+#include <algorithm>
+#include <map>
+
+#include "collcast/evaluate/by_nccl.hpp"
+#include "collcast/nccl/program.hpp"
+#include "machines.hpp"
+#include "nccl/search.hpp"
+#include "nccl/search_speeds.hpp"
+
+using namespace collcast;
+using nccl::Communicator;
+using nccl::PathType;
+
+namespace {
+
+nccl::System cube_mesh(bool through_gpus = true) {
+  nccl::System out = nccl::system_of(test::shipped("dgx1-v100"), 70, {});
+  out.through_gpus = through_gpus;
+  return out;
+}
+
+/// Groups of two GPUs of the eight and more.
+std::vector<std::vector<int>> groups_of_eight() {
+  std::vector<std::vector<int>> out;
+  for (unsigned bits = 0; bits < 256; ++bits) {
+    std::vector<int> gpus;
+    for (int gpu = 0; gpu < 8; ++gpu)
+      if ((bits >> gpu & 1U) != 0) gpus.push_back(gpu);
+    if (gpus.size() > 1) out.push_back(std::move(gpus));
+  }
+  return out;
+}
+
+Group ranks_of(const std::vector<int>& gpus) {
+  std::vector<Rank> ranks;
+  for (const int gpu : gpus) ranks.emplace_back(static_cast<std::uint32_t>(gpu));
+  return Group::listed(std::move(ranks));
+}
+
+double simulation_over_closed(const Fabric& fabric, const Group& group, CollectiveKind kind, std::int64_t bytes,
+                              const nccl::Environment& environment = {}) {
+  const Communicator c = *nccl::connect(fabric, group, environment);
+  const nccl::Plan plan = nccl::plan(c, kind, Bytes(bytes)).value();
+  const auto program = nccl::program(fabric, group, c, kind, Bytes(bytes), plan);
+  REQUIRE(program.ok());
+  return simulate(*program)->count() / nccl::run(c, kind, Bytes(bytes), plan).time().count();
+}
+
+}  // namespace
+
+TEST_CASE("a pair without an NVLink goes through one GPU of the group that has one to both, the widest way") {
+  const nccl::System mesh = cube_mesh(), straight = cube_mesh(false);
+  const auto link = [&](int a, int b) {
+    return mesh.nvlinks[static_cast<std::size_t>(a)][static_cast<std::size_t>(b)];
+  };
+  for (const std::vector<int>& gpus : groups_of_eight())
+    for (const int a : gpus)
+      for (const int b : gpus) {
+        if (a == b) continue;
+        INFO(test::words(gpus) << "from " << a << " to " << b);
+        const nccl::NvlinkWay way = nvlink_way(mesh, gpus, a, b);
+        double widest = 0;
+        for (const int between : gpus) widest = std::max(widest, std::min(link(a, between), link(between, b)));
+        CHECK(way.speed == (link(a, b) > 0 ? link(a, b) : widest));
+        CHECK(way.type == (link(a, b) > 0 ? PathType::nvl : widest > 0 ? PathType::nvb : PathType::dis));
+        CHECK(way.hops.size() == (way.type == PathType::dis ? 0 : way.type == PathType::nvl ? 1 : 2));
+        if (way.type == PathType::nvb) CHECK(std::count(gpus.begin(), gpus.end(), way.hops.front().second) == 1);
+        CHECK(nvlink_way(straight, gpus, a, b).type == (link(a, b) > 0 ? PathType::nvl : PathType::dis));
+      }
+}
+
+TEST_CASE("channels through GPUs book no NVLink beyond its speed, and are taken where no straight ones go round") {
+  const nccl::System mesh = cube_mesh(), straight = cube_mesh(false);
+  for (const std::vector<int>& gpus : groups_of_eight()) {
+    INFO(test::words(gpus));
+    const auto found = nccl::search(mesh, gpus, 1), without = nccl::search(straight, gpus, 1);
+    REQUIRE(found.has_value());
+    REQUIRE(without.has_value());
+    const PathType type = found->ring.type_inside;
+    CHECK((type != PathType::nvl || found->ring.order == without->ring.order));
+    const bool pairs_joined = std::ranges::all_of(gpus, [&](int a) {
+      return a == gpus.front() || nccl::over_nvlink(nvlink_way(mesh, gpus, gpus.front(), a).type);
+    });
+    if (without->ring.type_inside > PathType::nvl && pairs_joined && type > PathType::nvb) CHECK(gpus.size() == 2);
+    // PCIe 3 carries 12 GB/s at the most, a single NVLink 20.
+    CHECK(found->ring.channels * found->ring.inside.value() >= without->ring.channels * without->ring.inside.value());
+    CHECK(found->nvlink == nccl::over_nvlink(type));
+    if (!found->nvlink) continue;
+    std::map<std::pair<int, int>, double> booked;
+    for (const std::vector<int>& order : found->ring.order) {
+      CHECK(order.size() == gpus.size());
+      for (std::size_t i = 0; i < order.size(); ++i)
+        for (const auto& hop : nvlink_way(mesh, gpus, order[i], order[(i + 1) % order.size()]).hops)
+          booked[hop] += found->ring.inside.value() / 1e9;
+    }
+    for (const auto& [hop, sum] : booked)
+      CHECK(sum <=
+            mesh.nvlinks[static_cast<std::size_t>(hop.first)][static_cast<std::size_t>(hop.second)] + nccl::slack);
+  }
+}
+
+TEST_CASE("five GPUs of a DGX-1 go round through the one that the fifth has an NVLink to") {
+  // GPU 4 has two links, 40 GB/s, to GPU 0 alone: its own hop and one through GPU 0 take 20 each way, twice.
+  const Communicator c = test::communicator("dgx1-v100", 1, 5);
+  CHECK(c.ring.type_inside == PathType::nvb);
+  CHECK(c.ring.channels * c.ring.inside.value() == Approx(40e9));
+  CHECK(c.nvlink);
+  CHECK(c.p2p_channels_per_peer == 2);
+  // Over PCIe and the sockets it took 44.75 ms.
+  const nccl::Run gathered = test::ran(c, CollectiveKind::gather, 256 << 20);
+  CHECK(gathered.time().count() < 0.01);
+}
+
+TEST_CASE("over every group of a cube mesh's GPUs, also of two nodes, both methods agree within a tenth") {
+  const Fabric fabric = test::built("dgx1-v100", 1);
+  for (const std::vector<int>& gpus : groups_of_eight())
+    for (const CollectiveKind kind :
+         {CollectiveKind::gather, CollectiveKind::scatter, CollectiveKind::sendrecv, CollectiveKind::all_gather}) {
+      INFO(test::words(gpus) << to_string(kind));
+      CHECK(simulation_over_closed(fabric, ranks_of(gpus), kind, 16 << 20) == Approx(1).epsilon(0.1));
+    }
+  // Of the first node three GPUs and one of the other: their gather's simulation took 0.22 of its closed form.
+  const Fabric two = test::built("dgx1-v100", 2);
+  for (const std::vector<int>& gpus : std::vector<std::vector<int>>{{1, 2, 5, 9}, {1, 2, 5, 9, 10, 13}, {0, 4, 6, 8}})
+    for (const CollectiveKind kind : {CollectiveKind::alltoall, CollectiveKind::gather, CollectiveKind::scatter,
+                                      CollectiveKind::sendrecv, CollectiveKind::broadcast}) {
+      INFO(test::words(gpus) << to_string(kind));
+      CHECK(simulation_over_closed(two, ranks_of(gpus), kind, 256 << 20) == Approx(1).epsilon(0.1));
+    }
+}
+
+TEST_CASE("over two nodes every group of a cube mesh has channels, and leaves by the NICs that they end at") {
+  // Where one GPU is beside the only NIC no way ends beside it: those go back over NVLink, or all go over PCIe. A
+  // search without either had one channel of 0.12 GB/s.
+  for (const char* machine : {"aws-p3dn", "dgx1-v100", "dgx1-v100-roce"}) {
+    const nccl::System system = nccl::system_of(test::shipped(machine), 70, {});
+    for (const std::vector<int>& gpus : groups_of_eight()) {
+      INFO(machine << ", " << test::words(gpus));
+      const auto found = nccl::search(system, gpus, 2);
+      REQUIRE(found.has_value());
+      CHECK(found->ring.channels * found->ring.between.value() >= 4e9);
+      CHECK(found->tree.channels == found->ring.channels);
+    }
+  }
+  // Relayed to the receiver's rail, which takes NVLinks of other channels, these were simulated up to 1.31 of it.
+  const Fabric two = test::built("dgx1-v100", 2);
+  for (const std::vector<int>& gpus : std::vector<std::vector<int>>{{1, 2, 4, 5, 6}, {1, 2, 5, 6}, {2, 3, 4, 5, 7}}) {
+    std::vector<int> both = gpus;
+    for (const int gpu : gpus) both.push_back(gpu + 8);
+    INFO(test::words(gpus));
+    CHECK(simulation_over_closed(two, ranks_of(both), CollectiveKind::all_gather, 64 << 20) == Approx(1).epsilon(0.1));
+  }
+}
