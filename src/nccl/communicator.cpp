@@ -15,6 +15,7 @@
 #include "collcast/base/words.hpp"
 #include "nccl/collnet_search.hpp"
 #include "nccl/nearest_nics.hpp"
+#include "nccl/nic_loads.hpp"
 #include "nccl/pair_loads.hpp"
 #include "nccl/pair_rates.hpp"
 #include "nccl/peer_level.hpp"
@@ -533,6 +534,7 @@ Result<Communicator> connect(const Fabric& fabric, const Group& group, const Env
   // Graphs are final from here on: channels are counted by them, and what a run reaches by graphs and channels.
   put_channels(*searched, *seen, unlike.front(), out);
   out.nics = nic_terms(searched->found, seen->system, out.nodes);
+  put_loads_of_unlike(fabric, group, out);
   const bool relayed = out.nvlink && seen->environment.relays() && seen->environment.pxn_of_pairs;
   out.pairs = pair_terms(searched->found.of_pairs, relayed, fabric, group, unlike.size() == 1);
   out.gpu = gpu_terms(out, searched->found.nvlink, seen->system, unlike);

@@ -35,41 +35,52 @@ Run run_chain(const Communicator& c, Bytes size, const Plan& plan) {
 /// of its data and one walk around with a slice's data.
 struct Loop {
   Load data;
-  double bytes = 0;  ///< the data's time without the gaps between messages
-  double gaps = 0;   ///< theirs
-  double walk = 0;
+  double bytes = 0;                 ///< the data's time without the gaps between messages
+  double gaps = 0;                  ///< theirs
+  double walk = 0, later_walk = 0;  ///< the latter of a loop behind others
 };
 
 Run run_ring(const Communicator& c, CollectiveKind kind, Bytes size, const Plan& plan) {
   const Limits l = ring_limits(c, plan);
   const Hops way = ring_hops(c, kind);
   const double hops = way.all, out = way.out;
+  // A loop waits for the one before over all hops but one, each loop for another's: of many loops over unlike nodes,
+  // the mean of all those ways. Like nodes' are measured, with the longest.
+  const double later_out = nodes_alike(c) ? out : std::min(out, hops * c.nodes / c.ranks);
   // Hops that cross no NIC do not take its time; but where nodes have unlike numbers, some have few others.
   Limits within = l;
   if (nodes_alike(c)) within.nics = unlimited;
   const int slices = ring_slices(plan.protocol);
   const auto [most, full, rest] = loops_of(c, size, plan);
-  const double latency = (hops - out) * l.hop + out * network_hop(l, full > 0 ? most : rest);
+  const double longest_chunk = full > 0 ? most : rest;
+  const auto latency_of = [&](double crossing) {
+    return (hops - crossing) * l.hop + crossing * network_hop(l, longest_chunk);
+  };
+  const auto walk_of = [&](double chunk, double crossing) {
+    const double links = (hops - crossing) * ring_links(within, hops, chunk, plan).seconds / hops +
+                         crossing * ring_links(l, hops, chunk, plan).seconds / hops;
+    return latency_of(crossing) - (hops - crossing) * within_hop(l, chunk) + links / slices +
+           crossing * through_network(l, chunk);
+  };
   const auto loop_of = [&](double chunk) {
     const Load bytes = ring_load(l, hops, chunk, plan);
     const double gaps = message_gaps(c, plan, hops, chunk);
-    const double links = (hops - out) * ring_links(within, hops, chunk, plan).seconds / hops +
-                         out * ring_links(l, hops, chunk, plan).seconds / hops;
-    return Loop{longest({bytes, {gaps, "messages"}}), bytes.seconds, gaps,
-                latency - (hops - out) * within_hop(l, chunk) + links / slices + out * through_network(l, chunk)};
+    return Loop{longest({bytes, {gaps, "messages"}}), bytes.seconds, gaps, walk_of(chunk, out),
+                walk_of(chunk, later_out)};
   };
   const Loop large = loop_of(most), last = loop_of(rest);
   Load data{0, full > 0 ? large.data.name : last.data.name};
   double waits = 0;
-  const auto add = [&](const Loop& loop, double times) {
+  const auto add = [&](const Loop& loop, double walk, double times) {
     data.seconds += times * loop.data.seconds;
-    waits += times * std::max(0.0, loop.walk - loop.data.seconds);
+    waits += times * std::max(0.0, walk - loop.data.seconds);
   };
-  if (full > 0) add(large, full);
-  if (rest > 0) add(last, 1);
   const Loop& first = full > 0 ? large : last;
-  waits += until_first_round(c, plan, l, latency, hops, first.bytes, first.gaps);
-  return finished(l.start, waits, data, full > 0 ? most : rest, full + (rest > 0 ? 1 : 0));
+  add(first, first.walk, 1);
+  if (full > 1) add(large, large.later_walk, full - 1);
+  if (full > 0 && rest > 0) add(last, last.later_walk, 1);
+  waits += until_first_round(c, plan, l, latency_of(out), hops, first.bytes, first.gaps);
+  return finished(l.start, waits, data, longest_chunk, full + (rest > 0 ? 1 : 0));
 }
 
 /// Up a chain in the node, over the double tree and down again: the block's threads are split between up and down.
