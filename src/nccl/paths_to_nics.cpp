@@ -212,6 +212,10 @@ Rings chains_over_nvlinks(const System& system, const std::vector<int>& gpus, co
   return Paths(system, gpus, near, Paths::End::anywhere).find(std::move(entries), inside, between);
 }
 
+Rings rings_back_to_nics(const System& system, const std::vector<int>& gpus, const Nearest& near, double speed) {
+  return Paths(system, gpus, near, Paths::End::same).find(entries(system, near, speed), speed, speed);
+}
+
 Rings rings_over_nvlinks(const System& system, const std::vector<int>& gpus, const Nearest& near, double speed) {
   using End = Paths::End;
   const std::vector<Entry> all = entries(system, near, speed);

@@ -35,6 +35,9 @@ std::vector<Entry> entries(const System&, const Nearest&, double speed);
 /// The most rings that straight NVLinks have room for; those that end where they began first, if they need not.
 Rings rings_over_nvlinks(const System&, const std::vector<int>& gpus, const Nearest&, double speed);
 
+/// The most that go back to the NIC that they came in by, from a GPU that is beside none over NVLink or by the host.
+Rings rings_back_to_nics(const System&, const std::vector<int>& gpus, const Nearest&, double speed);
+
 /// Trees' chains over straight NVLinks from these entries: `inside` is booked on NVLinks, `between` on NICs.
 Rings chains_over_nvlinks(const System&, const std::vector<int>& gpus, const Nearest&, std::vector<Entry> entries,
                           double inside, double between);

@@ -284,6 +284,12 @@ std::optional<Best> rings_across(const OfSeveral& of, std::optional<int> exactly
     if (speed > of.system.nic_speed + slack) return Rings{};
     return cut(channels_of_nics(of, speed), exactly);
   });
+  // Where no ring ends beside a NIC, as of two GPUs of which one alone has a NIC near, they go back from farther.
+  if (best.rings.count == 0 && of.straight_nvlinks())
+    best = best_of(of.list, [&](double speed) {
+      if (speed > of.system.nic_speed + slack) return Rings{};
+      return cut(rings_back_to_nics(of.system, of.gpus, of.near, speed), exactly);
+    });
   if (best.rings.count > 0) return best;
   if (exactly) return std::nullopt;
   return one_channel(of);
@@ -357,7 +363,7 @@ void raise_behind_switch(const OfSeveral& of, const Best& best, Chains& chains) 
 
 Graph ring_graph(const OfSeveral& of, const Best& best) {
   PathType between = of.near.type;
-  if (of.system.cross_nic == CrossNic::never)
+  if (of.system.cross_nic == CrossNic::never || of.straight_nvlinks())
     for (const ChannelNics& one : best.rings.nics) between = std::max(between, one.way_out);
   const Bandwidth speed = bandwidth(best.speed);
   return {GraphPattern::ring, best.rings.count, speed, speed, of.type, between, best.rings.order, best.rings.nics};
