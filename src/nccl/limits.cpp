@@ -181,9 +181,10 @@ Load longest(std::initializer_list<Load> loads) {
 }
 
 Hops ring_hops(const Communicator& c, CollectiveKind kind) {
-  const double rounds = kind == CollectiveKind::all_reduce ? 2 : 1;
-  const double all = rounds * (c.ranks - 1);
-  return {all, c.nodes == 1 ? 0 : std::min(all, rounds * c.nodes)};
+  const int all = (kind == CollectiveKind::all_reduce ? 2 : 1) * (c.ranks - 1);
+  // Of so many hops in a row around the ring, as many as can be between nodes.
+  const int out = all / c.ranks * c.nodes + std::min(all % c.ranks, c.nodes);
+  return {static_cast<double>(all), c.nodes == 1 ? 0 : static_cast<double>(out)};
 }
 
 namespace {

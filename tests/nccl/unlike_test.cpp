@@ -92,3 +92,17 @@ TEST_CASE("nodes with unlike numbers of GPUs: large rings and trees of both meth
       }
   }
 }
+
+TEST_CASE("a ring's hops in a row cross nodes as often as the ring does") {
+  // All-reduce on two GPUs and one goes four hops of three, of which two are between nodes.
+  const Fabric fabric = test::built("dgx-h100", 3);
+  for (const std::vector<int>& gpus : std::vector<std::vector<int>>{{2, 1}, {1, 2}, {2, 1, 1}})
+    for (const Protocol protocol : nccl::protocols) {
+      const Group group = test::first_of_nodes(fabric, gpus);
+      const Communicator c = *nccl::connect(fabric, group);
+      INFO(test::words(gpus) << "GPUs, " << to_string(protocol));
+      for (const std::int64_t bytes : {std::int64_t{8}, std::int64_t{8} << 10, std::int64_t{1} << 20})
+        CHECK(std::abs(deviation(fabric, group, c, CollectiveKind::all_reduce, Bytes(bytes), Algorithm::ring,
+                                 protocol)) < 0.08);
+    }
+}
