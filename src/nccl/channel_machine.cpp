@@ -133,10 +133,35 @@ Rates with_nvlink_ways(const Question& q, Rates rates) {
   return rates;
 }
 
+const Graph& graph_of(const Question& q) { return q.plan.algorithm == Algorithm::tree ? q.c.tree : q.c.ring; }
+
+/// Where nodes have unlike GPUs, each node's channels go by the NICs that its own search found: a channel's number, not
+/// its peer, says which [src/graph/search.cc, ncclTopoGetNetDev]. The rule of rails, by which like nodes meet on the
+/// same NIC anyway, would have several at one NIC of the node that has fewer.
+Fabric by_searched_nics(const Question& q, const Fabric& machine) {
+  const Graph& graph = graph_of(q);
+  const bool has_channels = q.plan.algorithm == Algorithm::ring || q.plan.algorithm == Algorithm::tree;
+  if (q.plan.point_to_point || !has_channels || graph.elsewhere.empty() || machine.nics_per_node() == 0) return machine;
+  const ChannelOrders orders(q.fabric, q.group);
+  const auto channels = static_cast<std::size_t>(std::max(1, graph.channels));
+  std::vector<std::vector<Fabric::PortsOfLane>> ports(
+      channels, std::vector<Fabric::PortsOfLane>(static_cast<std::size_t>(machine.nodes())));
+  for (std::size_t channel = 0; channel < channels; ++channel)
+    for (int node = 0; node < orders.nodes(); ++node) {
+      const int number = static_cast<int>(channel);
+      const int own = q.plan.algorithm == Algorithm::ring ? orders.of_ring(node, graph, number) : number;
+      const auto nics = orders.nics_of_node(node, graph, own);
+      if (!nics) continue;
+      ports[channel][static_cast<std::size_t>(orders.numbers()[static_cast<std::size_t>(node)])] = {nics->in,
+                                                                                                    nics->out};
+    }
+  return machine.with_ports(std::move(ports));
+}
+
 /// Lanes of the machine that reach the first node's end of each of the search's channels by the NIC that the search
 /// found; where it found none that is near, the lanes of their own numbers.
 std::vector<int> ways_of_channels(const Question& q, const Fabric& machine) {
-  const Graph& graph = q.plan.algorithm == Algorithm::tree ? q.c.tree : q.c.ring;
+  const Graph& graph = graph_of(q);
   const ChannelOrders orders(q.fabric, q.group);
   std::vector<int> out;
   for (int channel = 0; channel < std::max(1, graph.channels); ++channel) {
@@ -176,7 +201,10 @@ Rates rates_of(const Question& q, const Limits& l, double chunk) {
   out.port = l.gpu;
   out.hop = l.hop - within_hop(l, chunk);
   if (c.nodes > 1) {
-    out.nic = std::min(l.nics / c.nics.count, channels_of_a_nic(q.c, q.plan) * chunk / through_network(l, chunk));
+    // Where NICs have unlike numbers of channels the lines of each are its own matter, else all of a NIC's.
+    const bool alike = !(c.nics.of_rings > 0);
+    const double lines = alike ? channels_of_a_nic(q.c, q.plan) * chunk / through_network(l, chunk) : unlimited;
+    out.nic = std::min(l.nics / nics_of_rings(c), lines);
     out.by_receivers_rail = c.nvlink && c.environment.relays() && !leaves_by_own_nics(q);
     out.nics_beside = c.nics.beside_gpu;
     out.network = c.factors.network_hop;
@@ -195,7 +223,7 @@ Result<Program> assembled(const Question& q, const Rates& rates, Pattern pattern
   const Result<Fabric> machine =
       Fabric::build(seen_by_channels(q.fabric.spec(), with_nvlink_ways(q, rates)), q.fabric.nodes());
   if (!machine) return machine.errors();
-  const Fabric relaying = relayed(q, rates, *machine);
+  const Fabric relaying = by_searched_nics(q, relayed(q, rates, *machine));
   return Program{rates.drive > 0
                      ? relaying.with_drives(q.plan.channels, Bandwidth(rates.drive), ways_of_channels(q, relaying),
                                             rates.between > 0 ? std::optional(Fabric::DrivesBetweenNodes{

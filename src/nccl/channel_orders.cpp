@@ -25,22 +25,18 @@ std::vector<int> ChannelOrders::ranks_of_nodes() const {
   return out;
 }
 
-namespace {
-
-/// What the search found where a node has these GPUs (and their group indices).
-const std::vector<std::vector<int>>& orders_among(const std::map<int, int>& gpus, const Graph& graph) {
+ChannelOrders::Found ChannelOrders::found(int node, const Graph& graph) const {
+  const std::map<int, int>& gpus = nodes_[static_cast<std::size_t>(node)];
   const auto same = [](int gpu, const auto& one) { return gpu == one.first; };
   for (const NodeChannels& other : graph.elsewhere)
-    if (std::ranges::equal(other.gpus, gpus, same)) return other.order;
-  return graph.order;
+    if (std::ranges::equal(other.gpus, gpus, same)) return {other.order, other.nics};
+  return {graph.order, graph.nics};
 }
-
-}  // namespace
 
 std::vector<int> ChannelOrders::of_node(int node, const Graph& graph, int channel) const {
   const std::map<int, int>& gpus = nodes_[static_cast<std::size_t>(node)];
   std::vector<int> out;
-  if (const auto& orders = orders_among(gpus, graph); !orders.empty()) {
+  if (const auto& orders = found(node, graph).order; !orders.empty()) {
     const std::vector<int>& order = orders[static_cast<std::size_t>(channel) % orders.size()];
     const bool fits = order.size() == gpus.size() &&
                       std::all_of(order.begin(), order.end(), [&](int gpu) { return gpus.contains(gpu); });
@@ -53,32 +49,38 @@ std::vector<int> ChannelOrders::of_node(int node, const Graph& graph, int channe
   return out;
 }
 
+std::optional<ChannelNics> ChannelOrders::nics_of_node(int node, const Graph& graph, int channel) const {
+  const std::map<int, int>& gpus = nodes_[static_cast<std::size_t>(node)];
+  const Found here = found(node, graph);
+  if (here.nics.empty() || here.nics.size() != here.order.size()) return std::nullopt;
+  const auto at = static_cast<std::size_t>(channel) % here.nics.size();
+  const bool is_of_gpus = here.order[at].size() == gpus.size() &&
+                          std::ranges::all_of(here.order[at], [&](int gpu) { return gpus.contains(gpu); });
+  if (!is_of_gpus) return std::nullopt;
+  return here.nics[at];
+}
+
 std::vector<int> ChannelOrders::from_head(int node, const Graph& nvls, int head) const {
   const std::map<int, int>& gpus = nodes_[static_cast<std::size_t>(node)];
-  const int gpu = orders_among(gpus, nvls)[static_cast<std::size_t>(head)].front();
+  const int gpu = found(node, nvls).order[static_cast<std::size_t>(head)].front();
   std::vector<int> out = of_node(node, Graph{}, 0);
   std::rotate(out.begin(), out.begin() + std::distance(gpus.begin(), gpus.find(gpu)), out.end());
   return out;
 }
 
-namespace {
-
-/// The channel of the search with which this one changes NICs, whose order it has on every other node, so that it comes
-/// in on the rail that it went out on [src/graph/connect.cc, connectRings with crossNic]. Itself, where there is none.
-int other_of_pair(const Graph& graph, int channel) {
-  const auto count = graph.nics.size(), at = static_cast<std::size_t>(channel) % std::max<std::size_t>(1, count);
-  const auto other = at ^ 1;
-  if (other >= count || graph.nics[at].in == graph.nics[at].out) return channel;
-  const bool change = graph.nics[at].out == graph.nics[other].in && graph.nics[at].in == graph.nics[other].out;
+int ChannelOrders::of_ring(int node, const Graph& graph, int channel) const {
+  if (node % 2 == 0) return channel;
+  const std::vector<ChannelNics>& nics = found(node, graph).nics;
+  const auto at = static_cast<std::size_t>(channel) % std::max<std::size_t>(1, nics.size()), other = at ^ 1;
+  if (other >= nics.size() || nics[at].in == nics[at].out) return channel;
+  const bool change = nics[at].out == nics[other].in && nics[at].in == nics[other].out;
   return change ? static_cast<int>(other) : channel;
 }
-
-}  // namespace
 
 std::vector<int> ChannelOrders::ring(const Graph& graph, int channel) const {
   std::vector<int> out;
   for (int node = 0; node < nodes(); ++node) {
-    const std::vector<int> there = of_node(node, graph, node % 2 == 0 ? channel : other_of_pair(graph, channel));
+    const std::vector<int> there = of_node(node, graph, of_ring(node, graph, channel));
     out.insert(out.end(), there.begin(), there.end());
   }
   return out;

@@ -15,6 +15,7 @@
 #include "collcast/base/words.hpp"
 #include "nccl/collnet_search.hpp"
 #include "nccl/nearest_nics.hpp"
+#include "nccl/nic_loads.hpp"
 #include "nccl/nvlink_ways.hpp"
 #include "nccl/pair_loads.hpp"
 #include "nccl/pair_rates.hpp"
@@ -557,6 +558,7 @@ Result<Communicator> connect(const Fabric& fabric, const Group& group, const Env
   // Graphs are final from here on: channels are counted by them, and what a run reaches by graphs and channels.
   put_channels(*searched, *seen, unlike.front(), out);
   out.nics = nic_terms(searched->found, seen->system, out.nodes);
+  put_loads_of_unlike(fabric, group, out);
   const bool relayed =
       out.nvlink && seen->environment.relays() && seen->environment.pxn_of_pairs &&
       std::ranges::all_of(unlike, [&](const auto& gpus) { return near_by_nvlink(seen->system, gpus); });

@@ -75,9 +75,9 @@ double slot(const Environment& e, Protocol p) {
   return static_cast<double>(buffer.value()) / 8 * payload(p);
 }
 
-double network_rate(const Communicator& c, Protocol p) {
+double network_rate(const Communicator& c, Protocol p, double nics) {
   const double reached = over_host(c) ? fitted::nic_over_host : fitted::nic_efficiency;
-  const double line = c.nics.count * c.nics.rate.value() * reached * c.factors.network;
+  const double line = nics * c.nics.rate.value() * reached * c.factors.network;
   return line * (p == Protocol::ll ? fitted::ll_nic_payload : payload(p));
 }
 
@@ -88,8 +88,8 @@ FactorsOfLineRate factors_of_line_rate(const Communicator& c) {
   return {links, 1 / (over_host(c) ? fitted::nic_over_host : fitted::nic_efficiency)};
 }
 
-double most_across_nodes(const Communicator& c, Protocol p) {
-  return c.nodes == 1 ? unlimited : network_rate(c, p) * c.nodes / (2 * (c.nodes - 1));
+double most_across_nodes(const Communicator& c, Protocol p, double nics) {
+  return c.nodes == 1 ? unlimited : network_rate(c, p, nics) * c.nodes / (2 * (c.nodes - 1));
 }
 
 namespace {
@@ -128,7 +128,7 @@ Limits limits(const Communicator& c, const Plan& plan, bool tree) {
   }
   out.first_round = c.nodes == 1 ? fitted::first_round[g] : fitted::first_round_between;
   if (c.nodes > 1) {
-    out.nics = network_rate(c, p);
+    out.nics = network_rate(c, p, tree ? c.nics.count : nics_of_rings(c));
     out.nics_name = nics_name(c);
     if (p == Protocol::ll) out.ll_network = c.factors.ll_proxy * fitted::ll_network_channel * 1e9;
   }
@@ -181,9 +181,10 @@ Load longest(std::initializer_list<Load> loads) {
 }
 
 Hops ring_hops(const Communicator& c, CollectiveKind kind) {
-  const double rounds = kind == CollectiveKind::all_reduce ? 2 : 1;
-  const double all = rounds * (c.ranks - 1);
-  return {all, c.nodes == 1 ? 0 : std::min(all, rounds * c.nodes)};
+  const int all = (kind == CollectiveKind::all_reduce ? 2 : 1) * (c.ranks - 1);
+  // Of so many hops in a row around the ring, as many as can be between nodes.
+  const int out = all / c.ranks * c.nodes + std::min(all % c.ranks, c.nodes);
+  return {static_cast<double>(all), c.nodes == 1 ? 0 : static_cast<double>(out)};
 }
 
 namespace {
@@ -280,7 +281,8 @@ TreeChannel tree_channel(const Communicator& c, Protocol p) {
   const bool of_two = c.nodes == 2 && p == Protocol::simple;
   const double of_booked = of_two ? fitted::tree_efficiency_of_two : fitted::tree_efficiency;
   const double of_cap = of_two ? fitted::tree_cap_of_two[row_of(c)] : fitted::tree_efficiency;
-  return {of_booked * 0.92 * (c.nodes <= 2 ? c.tree.inside : c.tree.between).value(),
+  const double relief = c.nics.hold_trees ? c.nics.relief_of_trees : 1;
+  return {relief * of_booked * 0.92 * (c.nodes <= 2 ? c.tree.inside : c.tree.between).value(),
           of_cap * 1e9 * tuned::tree_per_channel[row_of(c)][scale_of(c)]};
 }
 
@@ -293,7 +295,7 @@ double tree_rate(const Communicator& c, const Plan& plan) {
   most *= link_factor(c, plan.protocol);
   if (plan.protocol == Protocol::ll128) most *= c.nodes == 1 ? 7.0 / 9 : 120.0 / 128;
   if (plan.protocol == Protocol::ll) most /= 3.8;
-  return std::min(most, most_across_nodes(c, plan.protocol));
+  return std::min(most, most_across_nodes(c, plan.protocol, nics_of_trees(c)));
 }
 
 namespace {
@@ -304,7 +306,7 @@ Load tree_links(const Communicator& c, const Limits& l, const Plan& plan, const 
   const double most = (c.nodes == 1 ? 2 / c.gpu.tree_sends : 1) * tree_rate(c, plan);
   return longest({{cut.chunk * plan.channels / most, tree_rate_name(c, plan)},
                   {c.gpu.tree_sends * cut.chunk * plan.channels / l.gpu, l.gpu_name},
-                  {tree_messages(c) * message_gap(c, plan), "messages"}});
+                  {tree_messages(c) / c.nics.relief_of_trees * message_gap(c, plan), "messages"}});
 }
 
 /// And of a channel's own threads and lines.
@@ -320,7 +322,7 @@ Load tree_load(const Communicator& c, const Limits& l, const Plan& plan, const C
 }
 
 double tree_way_up_alone(const Communicator& c, const Limits& l, const Plan& plan, const Chunks& cut) {
-  if (c.nodes == 1 || !nodes_alike(c)) return 0;
+  if (c.nodes == 1) return 0;
   const double hop = network_hop(l, cut.chunk) + cut.chunk / l.channel + through_network(l, cut.chunk);
   const double links = tree_links(c, l, plan, cut).seconds, lines = tree_lines(c, l, plan, cut).seconds;
   // As much quicker as half of the links' load lets a channel be.
@@ -348,7 +350,7 @@ int tree_pieces(const Communicator& c, const Plan& plan, const Chunks& cut) {
 }
 
 const char* tree_rate_name(const Communicator& c, const Plan& plan) {
-  if (c.nodes > 1 && tree_rate(c, plan) >= most_across_nodes(c, plan.protocol)) return nics_name(c);
+  if (c.nodes > 1 && tree_rate(c, plan) >= most_across_nodes(c, plan.protocol, nics_of_trees(c))) return nics_name(c);
   if (const TreeChannel channel = tree_channel(c, plan.protocol); channel.cap < channel.booked)
     return "NCCL's cap on a tree's channel";
   if (c.nodes > 1 && c.nics.hold_trees) return nics_name(c);

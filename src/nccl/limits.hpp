@@ -79,9 +79,12 @@ struct Hops {
   double all = 0, out = 0;
 };
 Hops ring_hops(const Communicator&, CollectiveKind);
+/// NICs of a node among which it has the load of a ring's channels, or of trees' messages.
+inline double nics_of_rings(const Communicator& c) { return c.nics.of_rings > 0 ? c.nics.of_rings : c.nics.count; }
+inline double nics_of_trees(const Communicator& c) { return c.nics.of_trees > 0 ? c.nics.of_trees : c.nics.count; }
 /// Channels of the NIC that has most of them.
 inline double channels_of_a_nic(const Communicator& c, const Plan& plan) {
-  return std::max(1.0, std::ceil(static_cast<double>(plan.channels) / std::max(1, c.nics.count)));
+  return std::max(1.0, std::ceil(plan.channels / std::max(1.0, nics_of_rings(c))));
 }
 /// Seconds that one message of each channel through a NIC takes because a proxy posts them one by one.
 double message_gap(const Communicator&, const Plan&);
@@ -119,10 +122,10 @@ Chunks chain_chunks(const Communicator&, Bytes size, const Plan&);
 double chain_latency(const Communicator&, const Limits&, const Plan&, const Chunks&);
 Chunks tree_chunks(const Communicator&, Bytes size, const Plan&);
 
-/// What the NICs of a node carry together, bytes of payload per second.
-double network_rate(const Communicator&, Protocol);
+/// What so many NICs of a node carry together, bytes of payload per second.
+double network_rate(const Communicator&, Protocol, double nics);
 /// Bytes of an all-reduce per second that these NICs allow whatever the algorithm, as each node sends 2(n-1)/n of them.
-double most_across_nodes(const Communicator&, Protocol);
+double most_across_nodes(const Communicator&, Protocol, double nics);
 
 /// NCCL's own limit of a tree, one direction, and no more than the NICs carry.
 double tree_rate(const Communicator&, const Plan&);
@@ -130,7 +133,7 @@ double tree_rate(const Communicator&, const Plan&);
 Load tree_load(const Communicator&, const Limits&, const Plan&, const Chunks&);
 /// Seconds that a simulated tree over nodes gains while what goes up has a NIC to itself, as nothing comes down yet: a
 /// hop between nodes, and no more than half of the further chunks take. The closed form, which was fitted to measured
-/// trees, has no such gain. None where nodes have unlike numbers: there the closed form has the slowest node's NICs.
+/// trees, has no such gain.
 double tree_way_up_alone(const Communicator&, const Limits&, const Plan&, const Chunks&);
 /// What a GPU of a tree over one node sends, up and down together, bytes per second; of several nodes the NICs are
 /// slower, by which chunks come one after the other.

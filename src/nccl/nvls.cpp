@@ -113,7 +113,7 @@ NvlsRun nvls_tree_run(const Communicator& c, CollectiveKind kind, Bytes size, co
   const double together = plan.channels * c.nvls->channels, chunk = nvls_tree_chunk(c, bytes, together);
   const double loop = chunk * together;
   const Load network = longest({{loop / between.rate, between.name},
-                                {loop / most_across_nodes(c, plan.protocol), nics_name(c)},
+                                {loop / most_across_nodes(c, plan.protocol, c.nics.count), nics_name(c)},
                                 {nvls_tree_messages(c, plan), "messages"}});
   const Load full = longest({{loop / rates.inside, "NVLink"}, network});
   NvlsRun out;

@@ -37,6 +37,12 @@ Result<Pattern> channels_around(const Question& q, int chunks) {
   return pattern;
 }
 
+/// What a ring's channel sends to other nodes by, where no NIC says it for all of its channels; 0: as inside.
+double lines_between(const Question& q, const Limits& l, double drive, double chunk) {
+  if (!(q.c.nics.of_rings > 0) || q.plan.protocol != Protocol::ll) return 0;
+  return std::min(drive, chunk / through_network(l, chunk));
+}
+
 /// Every loop a phase of chunks for each position, in two slices under Simple.
 Result<Program> ring_program(const Question& q) {
   const Limits l = ring_limits(q.c, q.plan);
@@ -68,9 +74,12 @@ Result<Program> ring_program(const Question& q) {
   reached.gpu = ring_gpu(l, hops.all, q.plan);
   Rates rates = rates_of(q, reached, longest);
   rates.drive = ring_channel(l, hops.all);
+  rates.between = lines_between(q, l, rates.drive, longest);
   // A proxy looks through a chunk's lines of LL when all are there, as the closed form's walk has it: where every hop
-  // crosses a NIC, nothing hides that the threads' time comes before the proxy's.
-  if (q.c.most_on_a_node == 1) rates.beyond += std::min(longest / rates.drive, through_network(l, longest));
+  // crosses a NIC, nothing hides that the threads' time comes before the proxy's, nor where lines are each channel's
+  // own.
+  if (q.c.most_on_a_node == 1 || q.c.nics.of_rings > 0)
+    rates.beyond += std::min(longest / rates.drive, through_network(l, longest));
   // What Simple's hop has in proportion to a chunk is its way through NICs, too, beyond the slice that a walk waits
   // for.
   if (q.c.nodes > 1 && !nodes_alike(q.c) && slices > 1)
@@ -107,6 +116,7 @@ Result<Program> chain_program(const Question& q) {
   if (!filled || !twice) return filled ? twice.errors() : filled.errors();
   Rates rates = rates_of(q, l, cut.chunk);
   rates.drive = l.channel;
+  rates.between = lines_between(q, l, rates.drive, cut.chunk);
   Result<Program> out = assembled(q, rates, std::move(twice).value(), l.start + chain_latency(q.c, l, q.plan, cut));
   if (!out) return out;
   Program program = std::move(out).value();
@@ -197,7 +207,7 @@ Result<Program> tree_program(const Question& q) {
   double before = l.start + tree_way_up_alone(q.c, l, q.plan, cut);
   if (q.c.nodes > 1) {
     const double each = channels_of_a_nic(q.c, q.plan) * cut.chunk, lines = through_network(l, cut.chunk);
-    rates.nic = most / q.c.nics.count;
+    rates.nic = most / nics_of_trees(q.c);
     // What Simple's hop has in proportion to a chunk is its way through NICs, too.
     if (!by_line) rates.beyond -= std::min(cut.chunk / rates.nic, hop_of_chunk(l, cut.chunk));
     if (const double posts = each / message_gap(q.c, q.plan); posts < rates.nic) {

@@ -311,7 +311,7 @@ Best one_channel(const OfSeveral& of) {
 
 /// Nothing where none fit, or not exactly as many as are asked for.
 std::optional<Best> rings_across(const OfSeveral& of, std::optional<int> exactly) {
-  Best best = best_of(of.list, [&](double speed) {
+  const Best best = best_of(of.list, [&](double speed) {
     if (speed > of.system.nic_speed + slack) return Rings{};
     return cut(channels_of_nics(of, speed), exactly);
   });

@@ -96,6 +96,8 @@ int Fabric::nics_per_node() const { return layout_->routes.ports_are_endpoints ?
 int Fabric::nic_of(Rank rank, int lane) const {
   check(nics_per_node() > 0 && lane >= 0, "the rank is reached by NICs");
   const auto endpoint = static_cast<int>(on_machine(rank).value()) % ranks_per_node();
+  const int node = static_cast<int>(on_machine(rank).value()) / ranks_per_node();
+  if (const int said = layout_->said_ports(node, lane).in; said >= 0) return said;
   if (layout_->drives > 0) lane = layout_->ways[static_cast<std::size_t>(lane) % layout_->ways.size()];
   return layout_->routes.nearest.pick(endpoint, lane);
 }
@@ -140,6 +142,17 @@ Fabric Fabric::with_relays(std::vector<bool> nics) const {
   check(nics.size() == static_cast<std::size_t>(nodes()) * static_cast<std::size_t>(nics_per_node()), "of each NIC");
   Layout other = *layout_;
   other.relays = std::make_shared<const std::vector<bool>>(std::move(nics));
+  other.as_built = false;
+  return Fabric(std::make_shared<const Layout>(std::move(other)));
+}
+
+Fabric Fabric::with_ports(std::vector<std::vector<PortsOfLane>> of_lanes) const {
+  check(layout_->part == nullptr && !is_placed(), "ports are said before a part is taken, or nodes are placed");
+  check(!of_lanes.empty() && nics_per_node() > 0, "ports are NICs of lanes");
+  for (const std::vector<PortsOfLane>& of_nodes : of_lanes)
+    check(of_nodes.size() == static_cast<std::size_t>(nodes()), "of each node");
+  Layout other = *layout_;
+  other.ports = std::make_shared<const std::vector<std::vector<PortsOfLane>>>(std::move(of_lanes));
   other.as_built = false;
   return Fabric(std::make_shared<const Layout>(std::move(other)));
 }

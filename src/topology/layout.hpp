@@ -25,6 +25,8 @@ struct Fabric::Layout {
   std::shared_ptr<const topology::Part> part = nullptr;        ///< of which machine these are some nodes
   std::shared_ptr<const std::vector<bool>> relays =
       nullptr;  ///< NICs by which a node is left for the receiver's rail, by node; null: all
+  std::shared_ptr<const std::vector<std::vector<PortsOfLane>>> ports =
+      nullptr;  ///< of lanes, in turn, by node; null: as the rule says
   std::shared_ptr<const std::vector<int>> placement =
       nullptr;           ///< nodes of the machine, by the job's; null: as they are
   bool as_built = true;  ///< no link differs from those of other nodes
@@ -51,6 +53,11 @@ struct Fabric::Layout {
   bool leaves_by(int which, int port) const {
     return relays == nullptr || (*relays)[static_cast<std::size_t>(which) * static_cast<std::size_t>(node.ports.count) +
                                           static_cast<std::size_t>(port)];
+  }
+  /// Of a node for a lane; -1: those of the rule.
+  PortsOfLane said_ports(int which, int lane) const {
+    if (ports == nullptr) return {};
+    return (*ports)[static_cast<std::size_t>(lane) % ports->size()][static_cast<std::size_t>(which)];
   }
   int whole_nodes() const { return part ? part->of_nodes : nodes; }
   int in_whole(int in_part) const { return part ? part->nodes[static_cast<std::size_t>(in_part)] : in_part; }
@@ -79,6 +86,7 @@ void Fabric::Layout::walk(Rank from, Rank to, int lane, Visit&& visit) const {
   if (from == to) return;
   from = on_machine(from);
   to = on_machine(to);
+  const int said_lane = lane;
   if (drives > 0) {
     visit(drive(from, to, lane));
     lane = ways[static_cast<std::size_t>(lane) % ways.size()];
@@ -96,9 +104,11 @@ void Fabric::Layout::walk(Rank from, Rank to, int lane, Visit&& visit) const {
 
   std::visit(
       [&](const auto& net) {
-        const int port_in = routes.nearest.pick(receiver, lane);
-        const bool same_rail = net.rails_apart() && (!net.rails_meet() || leaves_by(node_from, port_in));
-        const int port_out = same_rail ? port_in : routes.nearest.pick(sender, lane);
+        const int said_in = said_ports(node_to, said_lane).in, said_out = said_ports(node_from, said_lane).out;
+        const int port_in = said_in >= 0 ? said_in : routes.nearest.pick(receiver, lane);
+        const bool by_rule = said_out < 0 || !net.rails_meet();
+        const bool same_rail = by_rule && net.rails_apart() && (!net.rails_meet() || leaves_by(node_from, port_in));
+        const int port_out = same_rail ? port_in : by_rule ? routes.nearest.pick(sender, lane) : said_out;
         if (!routes.ports_are_endpoints) walk_node(node_from, routes.out.at(sender, port_out), visit);
         const std::int64_t first = first_network_link();
         net.walk({in_whole(node_from), port_out}, {in_whole(node_to), port_in}, lane, [&](std::int64_t link) {

@@ -275,3 +275,16 @@ TEST_CASE("a head of NVLS has one NIC, however many are beside its GPU") {
   CHECK(between(16, Bandwidth(25e9)) == between(8, Bandwidth(25e9)));
   CHECK(between(16, Bandwidth(25e9)) < between(8, Bandwidth(50e9)));
 }
+
+TEST_CASE("a ring whose last GPU has no NIC near goes back to its first one's by the host, not at the least speed") {
+  // Of Polaris' four GPUs two have a NIC in their quadrant: without the other one rings were of 0.12 GB/s.
+  for (const int gpus : {2, 3}) {
+    INFO(gpus);
+    const Communicator c = test::communicator("polaris", 2, gpus);
+    CHECK(c.ring.channels * c.ring.between.value() > 10e9);
+    CHECK(c.tree.channels * c.tree.between.value() > 10e9);
+    CHECK(c.ring.type_between == nccl::PathType::sys);
+    for (const nccl::ChannelNics& one : c.ring.nics) CHECK((one.in == one.out && one.way_out == nccl::PathType::sys));
+  }
+  CHECK(test::communicator("polaris", 2).ring.type_between == nccl::PathType::phb);
+}

@@ -1,6 +1,7 @@
 // Leaf/spine networks and the choice of NIC: rails, spines, lanes, oversubscription.
 #include <catch2/catch.hpp>
 
+#include <algorithm>
 #include <limits>
 #include <map>
 #include <set>
@@ -69,6 +70,30 @@ TEST_CASE("by the receiver's rail a node is left where it relays, else by the se
       if (spines > 0) CHECK(stops(some, 0, 6, lane)[2] == "node0.nic0");
       if (spines > 0) CHECK(stops(some, 0, 6, lane)[5] == "leaf1");
     }
+  }
+}
+
+TEST_CASE("lanes enter and leave nodes by the ports that are said, others as the rule has it") {
+  for (const int spines : {2, 0}) {
+    TopologySpec spec = pcie_box(rails(4, spines, 1));
+    std::get<LeafSpineNetwork>(spec.network).by_receivers_rail = true;
+    const Fabric by_rule = build(spec, 3);
+    using Ports = Fabric::PortsOfLane;
+    const Fabric said = by_rule.with_ports({{Ports{0, 1}, Ports{1, 0}, Ports{}}, {Ports{1, 0}, Ports{0, 0}, Ports{}}});
+    for (const int lane : {0, 1, 2, 3}) {
+      INFO(spines << " spines, lane " << lane);
+      // Of both nodes, whichever their ranks; without spines by the receiver's rail.
+      const int in = lane % 2 == 0 ? 1 : 0, out = spines == 0 ? in : lane % 2 == 0 ? 1 : 0;
+      const Stops way = stops(said, 1, 5, lane);
+      CHECK(std::ranges::count(way, "node0.nic" + std::to_string(out)) == 1);
+      CHECK(std::ranges::count(way, "node1.nic" + std::to_string(in)) == 1);
+      CHECK(said.nic_of(Rank(5), lane) == in);
+      CHECK(stops(said, 8, 9, lane) == stops(by_rule, 8, 9, lane));
+      CHECK(said.nic_of(Rank(10), lane) == by_rule.nic_of(Rank(10), lane));
+    }
+    // Behind drives as before them.
+    const Fabric driven = said.with_drives(4, gb_per_s(2), {0});
+    for (const int lane : {0, 1}) CHECK(driven.nic_of(Rank(0), lane) == said.nic_of(Rank(0), lane));
   }
 }
 

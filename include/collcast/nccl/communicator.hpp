@@ -40,6 +40,11 @@ struct NicTerms {
   bool by_pcie = false;     ///< it is PCIe's
   bool hold_trees = false;  ///< what NCCL books for trees across nodes; else links inside them hold it
   int beside_gpu = 1;       ///< that a GPU has nearest at most
+  /// Where nodes have unlike GPUs: so many NICs that share a node's channels evenly are as busy as the busiest one of
+  /// all nodes is, of rings and of trees. 0: `count`.
+  double of_rings = 0, of_trees = 0;
+  /// Of a tree's messages, what like nodes' busiest NIC would have with as many channels, over what it has.
+  double relief_of_trees = 1;
 };
 
 /// Of sends and receives between nodes.

@@ -76,6 +76,15 @@ class Fabric {
   /// receiver's rail is another one, a node is left by the sender's own NIC.
   Fabric with_relays(std::vector<bool> nics) const;
 
+  /// The NICs by which a lane enters and leaves a node, numbered in it; -1: those of the rule.
+  struct PortsOfLane {
+    int in = -1, out = -1;
+  };
+  /// The same machine where lanes enter and leave nodes by these NICs, whichever of a node's ranks they come from or go
+  /// to: by lane, those beyond begin again, and by node. Lanes are those of a route, before with_drives' ways. On a
+  /// network that keeps rails apart a node is left by the receiver's rail all the same.
+  Fabric with_ports(std::vector<std::vector<PortsOfLane>> of_lanes) const;
+
   /// The same machine for a job that has its nodes in another order: the job's node i is the machine's nodes[i], each
   /// named once, and further ones are those that are left, in their order. Ranks are the job's from then on; links keep
   /// their numbers and names. Not of a part.

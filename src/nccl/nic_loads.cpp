@@ -1,0 +1,67 @@
+#include "nccl/nic_loads.hpp"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+
+#include "collcast/collective/in_order_tree.hpp"
+#include "nccl/channel_orders.hpp"
+#include "nccl/limits.hpp"
+
+namespace collcast::nccl {
+
+namespace {
+
+/// By NIC of one node.
+struct Loads {
+  std::map<int, double> in, out, messages;
+};
+
+double most(const std::map<int, double>& loads) {
+  double out = 0;
+  for (const auto& [nic, load] : loads) out = std::max(out, load);
+  return out;
+}
+
+/// Of each node its place in a tree over all.
+std::vector<int> places(int nodes, bool second) {
+  std::vector<int> out(static_cast<std::size_t>(nodes));
+  for (int x = 0; x < nodes; ++x) out[static_cast<std::size_t>(second ? in_second_tree(nodes, x) : x)] = x;
+  return out;
+}
+
+/// Of one node whose places in both trees these are; nothing where a channel has no NICs.
+std::optional<Loads> loads_of(const ChannelOrders& orders, const Communicator& c, int node, int first, int second) {
+  Loads out;
+  for (int channel = 0; channel < c.channels; ++channel) {
+    const auto ring = orders.nics_of_node(node, c.ring, orders.of_ring(node, c.ring, channel));
+    const auto tree = orders.nics_of_node(node, c.tree, channel);
+    if (!ring || !tree) return std::nullopt;
+    ++out.in[ring->in];
+    ++out.out[ring->out];
+    const int place = on_second_tree(c.tree, channel) ? second : first;
+    out.messages[tree->in] += (place > 0 ? 1 : 0) + InOrderTree::children(orders.nodes(), place);
+  }
+  return out;
+}
+
+}  // namespace
+
+void put_loads_of_unlike(const Fabric& fabric, const Group& group, Communicator& c) {
+  if (c.nodes == 1 || c.ring.elsewhere.empty() || c.ring.channels < 1) return;
+  const ChannelOrders orders(fabric, group);
+  const std::vector<int> first = places(c.nodes, false), second = places(c.nodes, true);
+  double channels = 0, messages = 0;
+  for (int node = 0; node < c.nodes; ++node) {
+    const auto at = static_cast<std::size_t>(node);
+    const auto loads = loads_of(orders, c, node, first[at], second[at]);
+    if (!loads) return;
+    channels = std::max({channels, most(loads->in), most(loads->out)});
+    messages = std::max(messages, most(loads->messages));
+  }
+  c.nics.of_rings = c.channels / channels;
+  c.nics.of_trees = tree_messages(c) * c.channels / messages;
+  c.nics.relief_of_trees = std::max(1.0, tree_messages(c) * channels / messages);
+}
+
+}  // namespace collcast::nccl
