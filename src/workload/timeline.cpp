@@ -349,6 +349,7 @@ void Spelling::gather_parameters(std::size_t i) {
     result_.exchanged.back() = {all_.of(join.front()).gather_uses};
   }
 }
+
 StepSchedule spell_out(const ClassedPlan& plan) { return *spell_out(plan, {}); }
 StepSchedule spell_out(const StepPlan& plan) { return spell_out(as_classes(plan)); }
 std::optional<StepSchedule> spell_out(const ClassedPlan& plan, const EngineWatch& watch) {
