@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <memory>
 
 #include "cli/collective_options.hpp"
@@ -150,7 +151,7 @@ Exit explain_nccl(const ExplainArgs& args, const CollectiveQuestion& q, Format f
   if (!explained) return refuse(session, explained.errors());
   ExplainReport report = std::move(explained).value();
   add_interval(q, report);
-  report.said = warn(session, q.warnings);
+  std::ranges::move(warn(session, q.warnings), std::back_inserter(report.said));
   return deliver(session, report, format, args.output);
 }
 

@@ -133,12 +133,14 @@ Formats parse_formats(const std::string& format, const char* other, const std::s
 
 /// The file where it is asked for, else in the place of a report.
 Exit deliver_beside_report(const Session& session, const std::string& text, const std::string& output,
-                           const Fabric& fabric, std::optional<Format> report) {
+                           const Fabric& fabric, std::vector<std::string> said, std::optional<Format> report) {
   if (!report && output.empty()) return deliver(session, text);
   if (!report) return deliver(session, std::string_view(), {{output, text}});
   std::vector<OutputFile> files;
   if (!output.empty()) files.push_back({output, text});
-  return deliver(session, describe(fabric), *report, {}, std::move(files));
+  TopologyReport machine = describe(fabric);
+  machine.said = std::move(said);
+  return deliver(session, machine, *report, {}, std::move(files));
 }
 
 }  // namespace
@@ -194,9 +196,8 @@ Exit run_import(const ImportArgs& args, const Session& session) {
   if (!imported) return refuse(session, imported.errors());
   const Result<Fabric> fabric = Fabric::build(imported->spec);
   if (!fabric) return refuse(session, fabric.errors());
-  warn(session, imported->warnings);
   return deliver_beside_report(session, topology_text(imported->spec, imported->remarks), args.output, *fabric,
-                               formats.of_report);
+                               warn(session, imported->warnings), formats.of_report);
 }
 
 Exit run_export(const ExportArgs& args, const Session& session) {
@@ -209,15 +210,17 @@ Exit run_export(const ExportArgs& args, const Session& session) {
     errors.push_back({command_line, "--nodes has no meaning: NCCL's topology is of one node", "remove it"});
   if (!errors.empty()) return refuse(session, errors);
   std::ostringstream text;
+  Diagnostics warnings = machine->warnings;
   if (word == 0) {
     machine->fabric.write_dot(text);
   } else {
     const Result<exchange::WrittenTopology> xml = exchange::nccl_topology_xml(machine->fabric.spec());
     if (!xml) return refuse(session, xml.errors());
-    warn(session, xml->warnings);
+    append(warnings, xml->warnings);
     text << xml->text;
   }
-  return deliver_beside_report(session, text.str(), args.output, machine->fabric, formats.of_report);
+  return deliver_beside_report(session, text.str(), args.output, machine->fabric, warn(session, warnings),
+                               formats.of_report);
 }
 
 }  // namespace collcast::cli

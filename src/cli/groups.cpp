@@ -123,6 +123,7 @@ Exit run_groups(const GroupsArgs& args, const Session& session) {
   if (machine) {
     report.machine = summary(machine->fabric);
     report.crossings = crossings(machine->fabric, *layout);
+    report.said = warn(session, machine->warnings);
     if (format == Format::csv)
       say(session,
           {"what the groups' traffic crosses is not in CSV, which has one row per rank; --format table, json or "

@@ -15,6 +15,7 @@
 #include "collcast/engine/footprint.hpp"
 #include "collcast/nccl/run.hpp"
 #include "collcast/topology/footprint.hpp"
+#include "collcast/topology/switches.hpp"
 #include "collcast/validation/machines.hpp"
 
 namespace collcast::cli {
@@ -265,6 +266,7 @@ std::optional<Machine> load_machine(const MachineOptions& options, int ranks_nee
     append(errors, fabric.errors());
     return std::nullopt;
   }
+  append(as.warnings, switches_apart(*spec));
   const int ranks = asked.ranks > 0 ? asked.ranks : fabric->rank_count();
   return Machine{.fabric = std::move(fabric).value(),
                  .ranks = ranks,

@@ -59,7 +59,7 @@ struct Machine {
   int ranks;                               ///< that take part: --ranks, else all
   Library library;                         ///< that was asked for, else what people run there
   std::optional<Calibration> calibration;  ///< of the overlay, which is put in
-  Diagnostics warnings;                    ///< on the calibration
+  Diagnostics warnings;                    ///< on the calibration and on the description
 };
 
 /// Large enough for --nodes, for --ranks and for `ranks_needed`; a teaching machine is exactly as large.

@@ -228,6 +228,7 @@ std::vector<std::string> narrower(const PlanInputs& inputs) {
 PlanVariant variant_of(const std::string& name, const Question& q, const PlanResult& result) {
   PlanVariant v{name, summary(q.fabric), q.inputs.gpus, result.evaluated, result.feasible, result.partial,
                 {},   q.inputs.base};
+  v.machine.library = to_string(q.scenario.collectives.library);
   if (!result.ranked.empty()) v.best = result.ranked.front();
   return v;
 }
@@ -292,6 +293,15 @@ Diagnostics new_warnings(const Scenario& variant, const Scenario& base) {
   return out;
 }
 
+/// Of the last variant, whose machine is not the base's.
+void say_thin_spines(PlanReport& report, const Session& session) {
+  const PlanVariant& variant = report.variants.back();
+  const std::optional<std::string> thin = thin_spines_text(variant.machine);
+  if (!thin || thin == thin_spines_text(report.machine)) return;
+  report.said.push_back(fmt::format("what_if '{}': {}", variant.name, *thin));
+  say(session, {report.said.back()});
+}
+
 /// Plans every variant of the scenario beside the base. One that runs on a machine which the overlay does not know is
 /// planned without it, and said to be.
 Diagnostics add_variants(const PlanArgs& args, const Numbers& numbers, const Session& session, const Question& base,
@@ -328,6 +338,7 @@ Diagnostics add_variants(const PlanArgs& args, const Numbers& numbers, const Ses
     for (const std::string& lack : lacks(*q, *result))
       report.notes.push_back(fmt::format("what_if '{}': {}", name, lack));
     report.variants.push_back(variant_of(name, *q, *result));
+    say_thin_spines(report, session);
   }
   report.result.partial = report.result.partial || numbers.options.stop();
   return {};

@@ -203,6 +203,8 @@ Exit run_sweep(const ScenarioArgs& args, const Sweep& sweep, const Patience& pat
       ++ran;
       report.partial = report.partial || step->partial;
       add_said(step->said, report.said);
+      // A step's own page and document say it.
+      if (const auto thin = thin_spines_text(step->machine); thin && step->inputs) add_said({*thin}, report.said);
       report.rows.back().step = std::move(step).value();
     }
   }

@@ -143,8 +143,10 @@ Exit run_show(const TopologyArgs& args, const Session& session) {
   append(errors, check_overwriting({args.machine.topology, args.graph}, {args.output.file}));
   if (!errors.empty()) return refuse(session, errors);
   TopologyReport report = describe(machine->fabric);
+  Diagnostics warnings = machine->warnings;
+  if (args.nccl) append(warnings, nccl::warnings(*environment, machine->fabric.nodes(), machine->fabric.spec()));
+  report.said = warn(session, warnings);
   if (args.nccl) {
-    warn(session, nccl::warnings(*environment, machine->fabric.nodes(), machine->fabric.spec()));
     const Diagnostics wrong = add_nccl(machine->fabric, *environment, files, rank, report);
     if (!wrong.empty()) return refuse(session, wrong);
     if (const auto names = nccl::unused(*environment, machine->fabric.spec()); !names.empty())
@@ -184,9 +186,11 @@ Exit run_check(const TopologyArgs& args, const Session& session) {
   }
   append(overwriting, check_overwriting(files_read(args, session, errors), args.machine.outputs));
   if (machine && errors.empty() && overwriting.empty()) {
-    warn(session, misnamed(machine->fabric.spec()));
-    return deliver(session, CheckReport{machine->fabric.spec().name, describe(machine->fabric), {}}, format,
-                   args.output);
+    Diagnostics warnings = machine->warnings;
+    append(warnings, misnamed(machine->fabric.spec()));
+    TopologyReport report = describe(machine->fabric);
+    report.said = warn(session, warnings);
+    return deliver(session, CheckReport{machine->fabric.spec().name, std::move(report), {}}, format, args.output);
   }
   // A program gets the errors as its document, a person reads them on the error stream.
   if (format == Format::json && overwriting.empty())

@@ -21,6 +21,8 @@
 #include "cli/validate_options.hpp"
 #include "cli/validate_training.hpp"
 #include "cli/values.hpp"
+#include "collcast/report/documents.hpp"
+#include "collcast/topology/switches.hpp"
 #include "collcast/validation/calibrate.hpp"
 
 namespace collcast::cli {
@@ -293,6 +295,22 @@ void add_beside_scores(const ValidateArgs& args, TablesQuestion& q, const Sessio
   report.method = q.method == Method::simulate ? "simulate" : "estimate";
 }
 
+/// What forecasts on machines that tables are of leave out, whatever is measured there.
+void warn_of_machines(TablesQuestion& q, const Session& session, ValidateReport& report) {
+  std::set<std::string> seen;
+  for (const MeasuredTable& table : q.measured.tables) {
+    const Result<PlacedTable> place = q.measured.machines.place(table);
+    if (!place) continue;
+    MachineSummary machine = summary(*place->fabric);
+    machine.library = to_string(q.library);
+    Diagnostics warnings = switches_apart(place->fabric->spec());
+    if (const std::optional<std::string> thin = thin_spines_text(machine))
+      warnings.push_back({{place->fabric->spec().file}, *thin, ""});
+    std::erase_if(warnings, [&](const Diagnostic& one) { return !seen.insert(place->topology + one.message).second; });
+    for (std::string& text : warn(session, warnings)) report.said.push_back(std::move(text));
+  }
+}
+
 /// What is not to be forgotten with an overlay's scores.
 void warn_of_overlay(const ValidateArgs& args, TablesQuestion& q, const Session& session, ValidateReport& report) {
   Diagnostics warnings = fitted_on_these(args, q.fitted, report);
@@ -313,6 +331,7 @@ Exit run_of_tables(const ValidateArgs& args, const Patience& patience, const Ses
     return patience.give_up(session, "no table was scored", "nothing is known yet; expected a longer --time-limit");
   if (report.tables.empty()) return refuse(session, nothing_scored(report));
   if (const Diagnostics unused = unused_overlay(args, report); !unused.empty()) return refuse(session, unused);
+  warn_of_machines(q, session, report);
   warn_of_overlay(args, q, session, report);
   report.budgets = outcomes(report, q.budgets);
   report.every_table = q.format == Format::markdown;

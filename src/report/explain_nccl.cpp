@@ -169,6 +169,12 @@ Result<ExplainReport> explain(const Fabric& fabric, const nccl::Communicator& c,
   out.sections.push_back(run_section(fabric, c, request, *plan, only));
   if (fabric.spec().calibrated)
     out.sections.back().text.push_back({calibrated_text(summary(fabric), Seconds(0)), Paragraph::Tone::note});
+  MachineSummary machine = summary(fabric);
+  machine.library = out.library;
+  if (const std::optional<std::string> thin = thin_spines_text(machine)) {
+    out.sections.back().text.push_back({*thin, Paragraph::Tone::warning});
+    out.said.push_back(*thin);
+  }
   return out;
 }
 

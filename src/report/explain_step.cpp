@@ -283,9 +283,15 @@ ExplainReport explain(const StepReport& report) {
     out.partial = out.said.back();
     out.said.pop_back();
   }
-  if (report.machine.calibrated) {
-    Section machine;
+  const std::optional<std::string> thin = nccl_collectives(report) ? thin_spines_text(report.machine) : std::nullopt;
+  if (thin) out.said.push_back(*thin);
+  if (thin || report.machine.calibrated) {
+    Section& machine = out.sections.emplace_back();
     machine.title = "machine";
+    if (thin) machine.text.push_back({*thin, Paragraph::Tone::warning});
+  }
+  if (report.machine.calibrated) {
+    Section& machine = out.sections.front();
     machine.text.push_back({calibrated_text(report.machine, report.collectives.base_latency), Paragraph::Tone::note});
     machine.terms.push_back({"base latency",
                              {},
@@ -295,7 +301,6 @@ ExplainReport explain(const StepReport& report) {
                              "of the calibration, in front of every collective"});
     if (std::optional<std::string> text = interval_text(report))
       machine.text.push_back({std::move(*text), Paragraph::Tone::note});
-    out.sections.push_back(std::move(machine));
   }
   if (report.result.inference) {
     for (Section& section : serving_sections(report)) out.sections.push_back(std::move(section));

@@ -84,6 +84,7 @@ Json document_json(const GroupsReport& report) {
   Json out = document("collcast.groups.v1");
   out["layout"] = layout_json(report.layout);
   out["rows"] = rows_json(report);
+  out["warnings"] = report.said;
   if (!report.machine) return out;
   out["machine"] = machine(*report.machine);
   out["crossings"] = Json::array();

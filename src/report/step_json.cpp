@@ -10,6 +10,7 @@
 #include "report/faults.hpp"
 #include "report/gates.hpp"
 #include "report/sent.hpp"
+#include "report/step_tables.hpp"
 #include "report/unfolded.hpp"
 
 namespace collcast {
@@ -237,6 +238,8 @@ void add_operations(Json& out, const StepResult& r) {
 
 void add_warnings(Json& out, const StepReport& report) {
   out["warnings"] = report.result.warnings;
+  if (nccl_collectives(report))
+    if (const std::optional<std::string> thin = thin_spines_text(report.machine)) out["warnings"].push_back(*thin);
   for (const std::string& warning : report.said) out["warnings"].push_back(warning);
 }
 

@@ -6,6 +6,7 @@
 
 #include "collcast/base/units.hpp"
 #include "collcast/report/documents.hpp"
+#include "collcast/topology/switches.hpp"
 #include "report/document.hpp"
 #include "report/wording.hpp"
 
@@ -139,6 +140,9 @@ Json document_json(const TopologyReport& report) {
   Json out = document("collcast.machine.v1");
   out["machine"] = machine(report.machine);
   out.update(spec_json(report.spec));
+  for (std::size_t i = 0; i < report.spec.devices.size(); ++i)
+    if (const int switches = report.spec.devices[i].stands_for; switches > 1)
+      out["devices"][i]["stands_for"] = switches;
   out["links"] = report.links;
   out["paths"] = Json::array();
   for (const auto& example : report.paths) {
@@ -148,6 +152,7 @@ Json document_json(const TopologyReport& report) {
                             {"latency_s", example.path.latency.count()},
                             {"links", example.links}});
   }
+  out["warnings"] = report.said;
   out["nccl"] = report.nccl;
   if (!report.nccl.empty()) {
     out["nccl_channels"] = channels_json(report.nccl_channels.all);
@@ -336,6 +341,8 @@ Page page(const TopologyReport& report) {
                                  Paragraph::Tone::plain});
   out.blocks.push_back(devices_table(spec));
   out.blocks.push_back(links_table(spec));
+  if (std::string text = joined_switches_text(spec); !text.empty())
+    out.blocks.push_back(Paragraph{std::move(text), Paragraph::Tone::note});
   if (!spec.gpu.model.empty()) out.blocks.push_back(gpu_table(spec.gpu));
   if (!report.paths.empty()) out.blocks.push_back(paths_table(report));
   if (!report.nccl.empty()) {
@@ -405,6 +412,7 @@ Json document_json(const CheckReport& report) {
   out["nodes"] = report.topology ? Json(report.topology->machine.nodes) : Json();
   out["ranks"] = report.topology ? Json(report.topology->machine.ranks) : Json();
   out["links"] = report.topology ? Json(report.topology->links) : Json();
+  out["warnings"] = report.topology ? Json(report.topology->said) : Json::array();
   return out;
 }
 
@@ -420,6 +428,8 @@ Page page(const CheckReport& report) {
     const TopologyReport& t = *report.topology;
     out.title = fmt::format("ok: {}, {}, {}, {} directed links", report.name, counted(t.machine.nodes, "node"),
                             counted(t.machine.ranks, "rank"), t.links);
+    if (std::string text = joined_switches_text(t.spec); !text.empty())
+      out.blocks.push_back(Paragraph{std::move(text), Paragraph::Tone::note});
     return out;
   }
   out.title = fmt::format("{}: {}", report.name, counted(static_cast<std::int64_t>(report.errors.size()), "error"));

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "collcast/topology/host_link.hpp"
+#include "collcast/topology/switches.hpp"
 #include "collcast/workload/power.hpp"
 #include "collcast/workload/precisions.hpp"
 #include "scenario/files.hpp"
@@ -169,6 +170,7 @@ void read_machine(Reader& reader, const Request& topology, const SearchPath& sea
   scenario.topology = loaded->spec;
   choose_library(scenario);
   scenario.origins.add(loaded->origins);
+  for (const Diagnostic& warning : switches_apart(scenario.topology)) reader.warn(warning);
   if (scenario.step) {
     StepInputs& step = *scenario.step;
     read_compute(reader, scenario.topology, topology.where, search, step);

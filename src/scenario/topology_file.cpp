@@ -69,12 +69,6 @@ void read_devices(Reader& reader, const Node& node, std::vector<DeviceGroup>& de
     o.optional("count", group.count, AsCount{1, most_devices});
     o.finish();
     if (!reader.good(path + "." + entry.key)) group.count = 0;  // known by name only
-    if (group.kind == DeviceKind::nvswitch && group.count > 1)
-      reader.warn({reader.origins().of(path + "." + entry.key + ".count"),
-                   fmt::format("data from one GPU to another goes through one of the {} NVSwitches, at the rate of a "
-                               "link to it",
-                               group.count),
-                   "describe them as one, with the bandwidth of all NVLinks of a GPU"});
     devices.push_back(std::move(group));
   }
 }

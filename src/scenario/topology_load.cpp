@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <system_error>
 
+#include "collcast/topology/switches.hpp"
 #include "scenario/files.hpp"
 #include "scenario/parse.hpp"
 
@@ -109,7 +110,7 @@ Result<Machine> read(Tree&& loaded, const std::string& file, const std::vector<S
     if (as_far != nullptr) *as_far = {std::move(spec), reader.origins()};
     return reader.take();
   }
-  return Machine{std::move(spec), reader.origins()};
+  return Machine{with_switches_joined(std::move(spec)), reader.origins()};
 }
 
 Result<TopologySpec> only_spec(Result<Machine> machine) {

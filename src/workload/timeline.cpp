@@ -1,592 +1,354 @@
 #include "workload/timeline.hpp"
 
 #include <algorithm>
-#include <array>
 #include <optional>
 #include <string>
 #include <utility>
 
-#include "workload/dualpipe.hpp"
-#include "workload/sharded_walk.hpp"
+#include "workload/spelling.hpp"
 
 namespace collcast::workload {
 
-namespace {
-
-struct StageStreams {
-  StreamId compute, tp, next, previous, dp;
-  std::optional<StreamId> cp, ep;  ///< where there are CP ranks, or experts on several ranks
-};
-
-class Spelling {
- public:
-  Spelling(const ClassedPlan& all, const EngineWatch& watch)
-      : all_(all), plan_(all.plan), watch_(watch), states_(all.classes.size()) {
-    result_.of_class.resize(states_.size());
-    result_.compute.resize(states_.size());
-    Orders orders = plan_.orders();
-    for (Team& team : teams_of(plan_)) {
-      TeamState& one = teams_.emplace_back();
-      one.order = std::move(orders[team.front()]);
-      if (plan_.zero >= 2) one.exchanges.emplace(plan_, team.front(), one.order);
-      one.stages = std::move(team);
-    }
-    for (const StageClasses& stage : all.stages)
-      for (const std::size_t c : stage.classes) begin(c);
+Spelling::Spelling(const ClassedPlan& all, const EngineWatch& watch)
+    : all_(all), plan_(all.plan), watch_(watch), states_(all.classes.size()) {
+  result_.of_class.resize(states_.size());
+  result_.compute.resize(states_.size());
+  Orders orders = plan_.orders();
+  for (Team& team : teams_of(plan_)) {
+    TeamState& one = teams_.emplace_back();
+    one.order = std::move(orders[team.front()]);
+    if (plan_.zero >= 2) one.exchanges.emplace(plan_, team.front(), one.order);
+    one.stages = std::move(team);
   }
+  for (const StageClasses& stage : all.stages)
+    for (const std::size_t c : stage.classes) begin(c);
+}
 
-  /// Nothing where the watch ends it.
-  std::optional<StepSchedule> run() {
-    if (gathers_ahead(plan_))
-      for (const TeamState& team : teams_) gather_ahead(team);
-    // An operation waits only for existing ones: each stage goes on as far as what it waits for is there.
-    for (bool more = true; more;) {
-      more = false;
-      for (TeamState& team : teams_)
-        while (take_turn(team)) {
-          if (watch_ && !watch_({})) return std::nullopt;
-          more = true;
-        }
-    }
-    for (const TeamState& t : teams_) check(t.done == t.order.size(), "a pipeline order never waits for itself");
-    exchange_gradients();
-    update();
-    return std::move(result_);
+std::optional<StepSchedule> Spelling::run() {
+  if (gathers_ahead(plan_))
+    for (const TeamState& team : teams_) gather_ahead(team);
+  // An operation waits only for existing ones: each stage goes on as far as what it waits for is there.
+  for (bool more = true; more;) {
+    more = false;
+    for (TeamState& team : teams_)
+      while (take_turn(team)) {
+        if (watch_ && !watch_({})) return std::nullopt;
+        more = true;
+      }
   }
+  for (const TeamState& t : teams_) check(t.done == t.order.size(), "a pipeline order never waits for itself");
+  exchange_gradients();
+  update();
+  return std::move(result_);
+}
 
- private:
-  using Ready = std::optional<OpId>;
+void Spelling::begin(std::size_t c) {
+  const StagePlan& plan = all_.of(c);
+  State& s = states_[c];
+  const auto stream = [&](const char* name) { return schedule().add_stream({name, all_.classes[c].first}); };
+  for (const UnitWork& work : plan.works) slows_ = slows_ || (plan_.overlap_dp && work.is_slowed());
+  s.streams = {stream("compute"), stream("tp"), stream("pp to next"), stream("pp to previous"), stream("dp"), {}, {}};
+  if (has(plan, Category::cp)) s.streams.cp = stream("cp");
+  if (has(plan, Category::ep)) s.streams.ep = stream("ep");
+  result_.compute[c] = s.streams.compute;
+  const std::vector<Ready> none(static_cast<std::size_t>(plan_.micro_batches) * static_cast<std::size_t>(plan_.chunks));
+  s.activations = none;
+  s.gradients = none;
+  s.unit_done.resize(plan.units.size());
+  s.whole.resize(plan.units.size());
+}
 
-  struct TeamState {
-    Team stages;
-    std::vector<Turn> order;
-    std::size_t done = 0;
-    std::optional<TurnExchanges> exchanges;  ///< ZeRO-2 and 3
-  };
-  /// Of a class.
-  struct State {
-    StageStreams streams;
-    std::vector<Ready> activations, gradients;  ///< by chunk and micro-batch: the message's arrival
-    Ready last;                                 ///< of its own work
-    Ready computed;                             ///< that without a message
-    Ready beside;                               ///< messages beside it
-    Ready unit_began;                           ///< with the first of the unit's pass
-    std::vector<Ready> unit_done;               ///< last backward of each unit
-    Ready reduced;                              ///< ZeRO-2 and 3: the last gradients of the micro-batch before
-    std::vector<Ready> others;                  ///< that the next stretch waits for besides
-    std::array<Ready, 2> inputs;                ///< messages that the turn waits for, and its gathers
-    std::vector<After> ready;                   ///< what the stretch that is being added waits for
-    Ready bucket;                               ///< the last of an exchange
-    std::vector<Ready> whole;                   ///< ZeRO-3: gathers of the units' weights, where that is ahead
-    Ready gathered, next_gathered, pass_reduced, next_reduced;  ///< ZeRO-3: of the pass, and of the one after it
-  };
+bool Spelling::has(const StagePlan& stage, Category category) {
+  for (const UnitWork& work : stage.works)
+    for (const std::vector<Stretch>* stretches : {&work.forward, &work.backward})
+      for (const Stretch& s : *stretches)
+        if ((s.beside_is == category && s.beside > Seconds{}) || s.category == category) return true;
+  return false;
+}
 
-  void begin(std::size_t c) {
-    const StagePlan& plan = all_.of(c);
+OpId Spelling::add(const Join& members, StreamId stream, Work work, std::vector<After> after, std::string name,
+                   Category category, Doing doing, int number, int chunk) {
+  const OpId op = schedule().add(stream, work, after, {std::move(name), std::string(to_string(category))});
+  for (const std::size_t c : members) result_.of_class[c].push_back(op);
+  result_.places.push_back({all_.classes[members.front()].stage, doing, number, chunk});
+  result_.exchanged.emplace_back();
+  result_.rates.push_back(1);
+  return op;
+}
+
+OpId Spelling::add_dp(const Join& members, Seconds time, std::vector<After> after, std::string name, Doing doing,
+                      int number) {
+  const OpId op = add(members, states_[members.front()].streams.dp, Delay{time}, std::move(after), std::move(name),
+                      Category::dp, doing, number);
+  if (slows_) result_.slowings.push_back({op, members});
+  return op;
+}
+
+bool Spelling::take_turn(TeamState& team) {
+  if (team.done == team.order.size()) return false;
+  const Turn turn = team.order[team.done];
+  const Turn* together = turn.with_next ? &team.order[team.done + 1] : nullptr;
+  for (const std::size_t i : team.stages)
+    if (!has_input(i, turn) || (together != nullptr && !has_input(i, *together))) return false;
+
+  for (const std::size_t i : team.stages) take_inputs(i, turn, together);
+  const TurnExchange exchange = team.exchanges ? team.exchanges->next(turn) : TurnExchange();
+  if (plan_.zero == 3)
+    pass_sharded(team.stages, turn, exchange);
+  else
+    for (const std::size_t i : team.stages) pass_all(i, turn);
+  if (plan_.zero == 2 && exchange.reduces) {
+    for_classes(team.stages, [](State& s) { s.bucket.reset(); });
+    exchange_buckets(team.stages, title(team.stages.front(), turn) + " ", turn.chunk);
+    for_classes(team.stages, [](State& s) { s.reduced = s.bucket; });
+  }
+  for_classes(team.stages, [](State& s) { s.computed = s.last; });
+  // Of a pair both send in the end.
+  for (const std::size_t i : team.stages) {
+    if (team.done > 0 && team.order[team.done - 1].with_next) send(i, team.order[team.done - 1]);
+    if (!turn.weights && !turn.with_next) send(i, turn);
+  }
+  ++team.done;
+  return true;
+}
+
+void Spelling::take_inputs(std::size_t i, const Turn& turn, const Turn* together) {
+  for (const std::size_t c : classes(i)) {
     State& s = states_[c];
-    const auto stream = [&](const char* name) { return schedule().add_stream({name, all_.classes[c].first}); };
-    for (const UnitWork& work : plan.works) slows_ = slows_ || (plan_.overlap_dp && work.is_slowed());
-    s.streams = {stream("compute"), stream("tp"), stream("pp to next"), stream("pp to previous"), stream("dp"), {}, {}};
-    if (has(plan, Category::cp)) s.streams.cp = stream("cp");
-    if (has(plan, Category::ep)) s.streams.ep = stream("ep");
-    result_.compute[c] = s.streams.compute;
-    const std::vector<Ready> none(static_cast<std::size_t>(plan_.micro_batches) *
-                                  static_cast<std::size_t>(plan_.chunks));
-    s.activations = none;
-    s.gradients = none;
-    s.unit_done.resize(plan.units.size());
-    s.whole.resize(plan.units.size());
+    s.inputs = {turn.weights ? Ready() : message(c, turn), together != nullptr ? message(c, *together) : Ready()};
+    // A unit that has nothing to do leaves its gather to the next turn.
+    if (plan_.zero != 3) s.others.clear();
+    s.others.insert(s.others.end(), {s.inputs[0], s.reduced, s.inputs[1]});
   }
+}
 
-  static bool has(const StagePlan& stage, Category category) {
-    for (const UnitWork& work : stage.works)
-      for (const std::vector<Stretch>* stretches : {&work.forward, &work.backward})
-        for (const Stretch& s : *stretches)
-          if ((s.beside_is == category && s.beside > Seconds{}) || s.category == category) return true;
-    return false;
-  }
+void Spelling::pass_all(std::size_t i, const Turn& turn) {
+  pass_units(i, turn);
+  if (!turn.weights && !has_stretches(i, turn)) pass_nothing(i, turn);
+  if (turn.whole) pass_units(i, weights_of(turn));
+}
 
-  static StreamId stream_of(const StageStreams& streams, Category category) {
-    if (category == Category::cp) return *streams.cp;
-    return category == Category::ep ? *streams.ep : streams.tp;
+void Spelling::pass_units(std::size_t i, const Turn& turn) {
+  for (const std::size_t u : units_of(i, turn)) {
+    pass_unit(i, u, turn);
+    for (const std::size_t c : classes(i)) states_[c].others = {Ready(), states_[c].reduced};
   }
+}
 
-  Schedule& schedule() { return result_.schedule; }
-  std::size_t stages() const { return all_.stages.size(); }
-  const std::vector<std::size_t>& classes(std::size_t stage) const { return all_.stages[stage].classes; }
-  template <class Visit>
-  void for_classes(const Team& stages, Visit visit) {
-    for (const std::size_t i : stages)
-      for (const std::size_t c : classes(i)) visit(states_[c]);
-  }
-  /// What classes of the stages do together of one kind; of two stages it is listed at one of them.
-  template <class Visit>
-  void for_joins(const Team& stages, std::vector<Join> StageClasses::*joins, Visit visit) {
-    for (const std::size_t i : stages)
-      for (const Join& join : all_.stages[i].*joins) visit(i, join);
-  }
-  /// All classes of a stage have the same units.
-  const StagePlan& lead(std::size_t stage) const { return all_.of(classes(stage).front()); }
+std::vector<std::size_t> Spelling::units_of(std::size_t i, const Turn& turn) const {
+  const std::vector<Unit>& all = lead(i).units;
+  std::vector<std::size_t> units;
+  for (std::size_t u = 0; u < all.size(); ++u)
+    if (all[u].chunk == turn.chunk) units.push_back(u);
+  if (turn.backward) std::reverse(units.begin(), units.end());
+  return units;
+}
 
-  const std::vector<Join>& joins(std::size_t stage, Category category) const {
-    const StageClasses& of = all_.stages[stage];
-    return category == Category::cp ? of.cp : category == Category::ep ? of.ep : of.tp;
-  }
+bool Spelling::has_stretches(std::size_t i, const Turn& turn) const {
+  const std::vector<std::size_t> units = units_of(i, turn);
+  return std::any_of(units.begin(), units.end(),
+                     [&](std::size_t u) { return !stretches(classes(i).front(), u, turn).empty(); });
+}
 
-  /// What several classes do together is done by each.
-  OpId add(const Join& members, StreamId stream, Work work, std::vector<After> after, std::string name,
-           Category category, Doing doing, int number = 0, int chunk = -1) {
-    const OpId op = schedule().add(stream, work, after, {std::move(name), std::string(to_string(category))});
-    for (const std::size_t c : members) result_.of_class[c].push_back(op);
-    result_.places.push_back({all_.classes[members.front()].stage, doing, number, chunk});
-    result_.exchanged.emplace_back();
-    result_.rates.push_back(1);
-    return op;
+void Spelling::pass_nothing(std::size_t i, const Turn& turn) {
+  for (const std::size_t c : classes(i)) {
+    State& s = states_[c];
+    s.last = add({c}, s.streams.compute, Delay{}, after({s.last, s.beside, message(c, turn), s.reduced}),
+                 title(i, turn), turn.backward ? Category::backward : Category::forward,
+                 turn.backward ? Doing::backward : Doing::forward, number(i, turn), told(turn.chunk));
+    s.beside.reset();
   }
+}
 
-  /// What the DP groups of these classes do, all of them: it slows their kernels.
-  OpId add_dp(const Join& members, Seconds time, std::vector<After> after, std::string name, Doing doing,
-              int number = 0) {
-    const OpId op = add(members, states_[members.front()].streams.dp, Delay{time}, std::move(after), std::move(name),
-                        Category::dp, doing, number);
-    if (slows_) result_.slowings.push_back({op, members});
-    return op;
+void Spelling::pass_unit(std::size_t i, std::size_t u, const Turn& turn) {
+  for (std::size_t n = 0; n < stretches(classes(i).front(), u, turn).size(); ++n) pass_stretch(i, u, turn, n);
+  for (const std::size_t c : classes(i)) states_[c].unit_done[u] = states_[c].last;
+}
+
+void Spelling::pass_stretch(std::size_t i, std::size_t u, const Turn& turn, std::size_t n) {
+  for (const std::size_t c : classes(i)) {
+    State& s = states_[c];
+    s.ready = after({s.last, s.beside});
+    for (const Ready& op : s.others)
+      if (op) s.ready.push_back({*op});
+    s.beside.reset();
+    s.others.clear();
   }
-
-  static std::vector<After> after(std::initializer_list<Ready> ops) {
-    std::vector<After> list;
-    for (const Ready& op : ops)
-      if (op) list.push_back({*op});
-    return list;
-  }
-
-  /// What all members wait for, each once.
-  template <class Waits>
-  static std::vector<After> joined(const Join& members, Waits waits) {
-    std::vector<After> list;
+  const auto of = [&](std::size_t c) -> const Stretch& { return stretches(c, u, turn)[n]; };
+  const Stretch& first = of(classes(i).front());
+  const std::string name = title(i, turn) + " " + lead(i).units[u].label + " " + first.name;
+  if (n == 0)
+    for (const std::size_t c : classes(i)) states_[c].unit_began.reset();
+  const auto pass = [&](const Join& members, StreamId stream, Work work, const char* what, Category category) {
+    const OpId op = add(members, stream, work, joined(members, [&](std::size_t c) { return states_[c].ready; }),
+                        name + what, category,
+                        turn.weights    ? Doing::weights
+                        : turn.backward ? Doing::backward
+                                        : Doing::forward,
+                        number(i, turn), told(turn.chunk));
     for (const std::size_t c : members)
-      for (const After& one : waits(c)) {
-        const bool known = std::any_of(list.begin(), list.end(), [&](const After& a) { return a.op == one.op; });
-        if (!known) list.push_back(one);
-      }
-    return list;
+      if (!states_[c].unit_began) states_[c].unit_began = op;
+    return op;
+  };
+  for (const Join& join : joins(i, first.beside_is)) {
+    const Seconds beside = longest(join, [&](std::size_t c) { return of(c).beside; });
+    if (beside == Seconds{}) continue;
+    const StreamId stream = stream_of(states_[join.front()].streams, first.beside_is);
+    const OpId op = pass(join, stream, Delay{beside}, " messages", first.beside_is);
+    result_.exchanged.back() = {first.uses, true};
+    for (const std::size_t c : join) states_[c].beside = op;
   }
-
-  /// The longest of the members' times.
-  template <class Time>
-  static Seconds longest(const Join& members, Time time) {
-    Seconds most{};
-    for (const std::size_t c : members) most = std::max(most, time(c));
-    return most;
-  }
-
-  void gather_ahead(const TeamState& team) {
-    for (const std::size_t u : units_in_first_use(lead(team.stages.front()), team.order)) {
-      gather_unit(team.stages, u, false, "", nullptr);
-      for_classes(team.stages, [&](State& s) { s.whole[u] = std::exchange(s.next_gathered, {}); });
-    }
-  }
-
-  /// False if the team is through, or waits for a message that is not there yet.
-  bool take_turn(TeamState& team) {
-    if (team.done == team.order.size()) return false;
-    const Turn turn = team.order[team.done];
-    const Turn* together = turn.with_next ? &team.order[team.done + 1] : nullptr;
-    for (const std::size_t i : team.stages)
-      if (!has_input(i, turn) || (together != nullptr && !has_input(i, *together))) return false;
-
-    for (const std::size_t i : team.stages) take_inputs(i, turn, together);
-    const TurnExchange exchange = team.exchanges ? team.exchanges->next(turn) : TurnExchange();
-    if (plan_.zero == 3)
-      pass_sharded(team.stages, turn, exchange);
-    else
-      for (const std::size_t i : team.stages) pass_all(i, turn);
-    if (plan_.zero == 2 && exchange.reduces) {
-      for_classes(team.stages, [](State& s) { s.bucket.reset(); });
-      exchange_buckets(team.stages, title(team.stages.front(), turn) + " ", turn.chunk);
-      for_classes(team.stages, [](State& s) { s.reduced = s.bucket; });
-    }
-    for_classes(team.stages, [](State& s) { s.computed = s.last; });
-    // Of a pair both send in the end.
-    for (const std::size_t i : team.stages) {
-      if (team.done > 0 && team.order[team.done - 1].with_next) send(i, team.order[team.done - 1]);
-      if (!turn.weights && !turn.with_next) send(i, turn);
-    }
-    ++team.done;
-    return true;
-  }
-
-  void take_inputs(std::size_t i, const Turn& turn, const Turn* together) {
+  if (first.computes()) {
     for (const std::size_t c : classes(i)) {
-      State& s = states_[c];
-      s.inputs = {turn.weights ? Ready() : message(c, turn), together != nullptr ? message(c, *together) : Ready()};
-      // A unit that has nothing to do leaves its gather to the next turn.
-      if (plan_.zero != 3) s.others.clear();
-      s.others.insert(s.others.end(), {s.inputs[0], s.reduced, s.inputs[1]});
-    }
-  }
-
-  /// Of a stage that exchanges no weights.
-  void pass_all(std::size_t i, const Turn& turn) {
-    pass_units(i, turn);
-    if (!turn.weights && !has_stretches(i, turn)) pass_nothing(i, turn);
-    if (turn.whole) pass_units(i, weights_of(turn));
-  }
-
-  void pass_units(std::size_t i, const Turn& turn) {
-    for (const std::size_t u : units_of(i, turn)) {
-      pass_unit(i, u, turn);
-      for (const std::size_t c : classes(i)) states_[c].others = {Ready(), states_[c].reduced};
-    }
-  }
-
-  static Turn weights_of(Turn backward) {
-    backward.weights = true;
-    return backward;
-  }
-
-  /// Weight gradients wait for their backward only, which was before. All classes of a stage get their messages in the
-  /// same turn of the sender's.
-  bool has_input(std::size_t i, const Turn& turn) const {
-    return turn.weights ||
-           begins(plan_.schedule, static_cast<int>(stages()), plan_.chunks, static_cast<int>(i), turn) ||
-           message(classes(i).front(), turn).has_value();
-  }
-
-  const Ready& message(std::size_t c, const Turn& turn) const {
-    return (turn.backward ? states_[c].gradients : states_[c].activations)[index(turn.chunk, turn.micro_batch)];
-  }
-
-  /// In the order of the pass.
-  std::vector<std::size_t> units_of(std::size_t i, const Turn& turn) const {
-    const std::vector<Unit>& all = lead(i).units;
-    std::vector<std::size_t> units;
-    for (std::size_t u = 0; u < all.size(); ++u)
-      if (all[u].chunk == turn.chunk) units.push_back(u);
-    if (turn.backward) std::reverse(units.begin(), units.end());
-    return units;
-  }
-
-  const std::vector<Stretch>& stretches(std::size_t c, std::size_t u, const Turn& turn) const {
-    const UnitWork& work = all_.of(c).work(all_.of(c).units[u]);
-    return turn.weights ? work.weights_of(turn.whole) : turn.backward ? work.backward_of(turn.whole) : work.forward;
-  }
-
-  bool has_stretches(std::size_t i, const Turn& turn) const {
-    const std::vector<std::size_t> units = units_of(i, turn);
-    return std::any_of(units.begin(), units.end(),
-                       [&](std::size_t u) { return !stretches(classes(i).front(), u, turn).empty(); });
-  }
-
-  /// A chunk without layers may have nothing to do, as with the embedding's backward: it is over when its message is
-  /// there.
-  void pass_nothing(std::size_t i, const Turn& turn) {
-    for (const std::size_t c : classes(i)) {
-      State& s = states_[c];
-      s.last = add({c}, s.streams.compute, Delay{}, after({s.last, s.beside, message(c, turn), s.reduced}),
-                   title(i, turn), turn.backward ? Category::backward : Category::forward,
-                   turn.backward ? Doing::backward : Doing::forward, number(i, turn), told(turn.chunk));
-      s.beside.reset();
-    }
-  }
-
-  /// One unit's forward or backward; it also waits for `others`.
-  void pass_unit(std::size_t i, std::size_t u, const Turn& turn) {
-    for (std::size_t n = 0; n < stretches(classes(i).front(), u, turn).size(); ++n) pass_stretch(i, u, turn, n);
-    for (const std::size_t c : classes(i)) states_[c].unit_done[u] = states_[c].last;
-  }
-
-  void pass_stretch(std::size_t i, std::size_t u, const Turn& turn, std::size_t n) {
-    for (const std::size_t c : classes(i)) {
-      State& s = states_[c];
-      s.ready = after({s.last, s.beside});
-      for (const Ready& op : s.others)
-        if (op) s.ready.push_back({*op});
-      s.beside.reset();
-      s.others.clear();
-    }
-    const auto of = [&](std::size_t c) -> const Stretch& { return stretches(c, u, turn)[n]; };
-    const Stretch& first = of(classes(i).front());
-    const std::string name = title(i, turn) + " " + lead(i).units[u].label + " " + first.name;
-    if (n == 0)
-      for (const std::size_t c : classes(i)) states_[c].unit_began.reset();
-    const auto pass = [&](const Join& members, StreamId stream, Work work, const char* what, Category category) {
-      const OpId op = add(members, stream, work, joined(members, [&](std::size_t c) { return states_[c].ready; }),
-                          name + what, category,
-                          turn.weights    ? Doing::weights
-                          : turn.backward ? Doing::backward
-                                          : Doing::forward,
-                          number(i, turn), told(turn.chunk));
-      for (const std::size_t c : members)
-        if (!states_[c].unit_began) states_[c].unit_began = op;
-      return op;
-    };
-    for (const Join& join : joins(i, first.beside_is)) {
-      const Seconds beside = longest(join, [&](std::size_t c) { return of(c).beside; });
-      if (beside == Seconds{}) continue;
-      const StreamId stream = stream_of(states_[join.front()].streams, first.beside_is);
-      const OpId op = pass(join, stream, Delay{beside}, " messages", first.beside_is);
-      result_.exchanged.back() = {first.uses, true};
-      for (const std::size_t c : join) states_[c].beside = op;
-    }
-    if (first.computes()) {
-      for (const std::size_t c : classes(i)) {
-        const OpId op =
-            pass({c}, states_[c].streams.compute, Compute{all_.classes[c].first, of(c).time}, "", first.category);
-        states_[c].last = op;
-        result_.rates.back() = of(c).rate;
-        if (of(c).rate < 1 && states_[c].beside) result_.hidden.push_back({op, *states_[c].beside});
-        if (first.waits_for_host())
-          result_.launch_waits.push_back({op, *states_[c].unit_began, launches_of(stretches(c, u, turn))});
-      }
-      return;
-    }
-    for (const Join& join : joins(i, first.category)) {
-      const Seconds time = longest(join, [&](std::size_t c) { return of(c).time; });
       const OpId op =
-          pass(join, stream_of(states_[join.front()].streams, first.category), Delay{time}, "", first.category);
-      result_.exchanged.back() = {first.uses};
-      for (const std::size_t c : join) states_[c].last = op;
+          pass({c}, states_[c].streams.compute, Compute{all_.classes[c].first, of(c).time}, "", first.category);
+      states_[c].last = op;
+      result_.rates.back() = of(c).rate;
+      if (of(c).rate < 1 && states_[c].beside) result_.hidden.push_back({op, *states_[c].beside});
+      if (first.waits_for_host())
+        result_.launch_waits.push_back({op, *states_[c].unit_began, launches_of(stretches(c, u, turn))});
     }
+    return;
   }
-
-  /// Of a pass that ends with a wait for them, as long as it takes with nobody else.
-  static Picoseconds launches_of(const std::vector<Stretch>& pass) {
-    const Picoseconds wait = to_picoseconds(pass.back().time + pass.back().spared);
-    if (wait == Picoseconds{}) return {};
-    Picoseconds busy{};
-    for (std::size_t n = 0; n + 1 < pass.size(); ++n) busy += to_picoseconds(pass[n].length());
-    return busy + wait;
+  for (const Join& join : joins(i, first.category)) {
+    const Seconds time = longest(join, [&](std::size_t c) { return of(c).time; });
+    const OpId op =
+        pass(join, stream_of(states_[join.front()].streams, first.category), Delay{time}, "", first.category);
+    result_.exchanged.back() = {first.uses};
+    for (const std::size_t c : join) states_[c].last = op;
   }
+}
 
-  /// ZeRO-3: weights and gradients unit by unit, as in sharded.hpp.
-  void pass_sharded(const Team& stages, const Turn& turn, const TurnExchange& exchange) {
-    const bool split = splits_backward(plan_.schedule);
-    for (const std::size_t i : stages)
-      if (!turn.weights && !has_stretches(i, turn)) pass_nothing(i, turn);
-    pass_sharded_units(stages, turn, exchange, exchange.reduces && !turn.whole && (turn.weights || !split));
-    if (turn.whole) pass_sharded_units(stages, weights_of(turn), {}, exchange.reduces);
-  }
+Picoseconds Spelling::launches_of(const std::vector<Stretch>& pass) {
+  const Picoseconds wait = to_picoseconds(pass.back().time + pass.back().spared);
+  if (wait == Picoseconds{}) return {};
+  Picoseconds busy{};
+  for (std::size_t n = 0; n + 1 < pass.size(); ++n) busy += to_picoseconds(pass[n].length());
+  return busy + wait;
+}
 
-  void pass_sharded_units(const Team& stages, const Turn& turn, const TurnExchange& exchange, bool reduces) {
-    const std::vector<std::size_t> units = units_of(stages.front(), turn);
-    if (units.empty()) return;
-    for_classes(stages, [](State& s) {
-      s.gathered.reset();
-      s.next_gathered.reset();
-      s.pass_reduced = s.reduced;
-    });
-    const bool ahead = exchange.gathers && gathers_ahead(plan_), gathers = exchange.gathers && !ahead;
-    const std::string of = title(stages.front(), turn) + " ";
-    if (gathers && !exchange.first_stays) gather_unit(stages, units.front(), turn.backward, of, &State::reduced);
-    for_classes(stages, [](State& s) { s.gathered = s.next_gathered; });
-    for (std::size_t n = 0; n < units.size(); ++n) {
-      const bool more = gathers && n + 1 < units.size();
-      for_classes(stages, [](State& s) {
-        s.next_gathered.reset();
-        s.next_reduced.reset();
-      });
-      if (plan_.overlap_dp) {
-        if (reduces && n > 0) reduce_unit(stages, units[n - 1], turn);
-        if (more) gather_unit(stages, units[n + 1], turn.backward, of, nullptr);
-      }
-      for_classes(stages, [&](State& s) {
-        s.others.insert(s.others.end(), {s.gathered, s.pass_reduced});
-        if (ahead) s.others.push_back(s.whole[units[n]]);
-      });
-      for (const std::size_t i : stages) pass_unit(i, units[n], turn);
-      if (plan_.overlap_dp) {
-        for_classes(stages, [](State& s) { s.pass_reduced = s.next_reduced; });
-      } else {
-        // A unit that has nothing to reduce leaves what was reduced before it to wait for.
-        if (reduces) for_classes(stages, [](State& s) { s.next_reduced = s.pass_reduced; });
-        if (reduces) reduce_unit(stages, units[n], turn);
-        for_classes(stages, [](State& s) { s.pass_reduced = s.next_reduced; });
-        if (more) gather_unit(stages, units[n + 1], turn.backward, of, &State::pass_reduced);
-      }
-      for_classes(stages, [](State& s) { s.gathered = s.next_gathered; });
-    }
-    if (!reduces) return;
-    for_classes(stages, [](State& s) { s.next_reduced = s.pass_reduced; });
-    if (plan_.overlap_dp) reduce_unit(stages, units.back(), turn);
-    for_classes(stages, [](State& s) { s.reduced = s.next_reduced; });
-  }
-
-  /// For a forward or a backward, after the work so far, and `besides`; leaves it in next_gathered.
-  void gather_unit(const Team& stages, std::size_t u, bool backward, const std::string& of, Ready State::*besides) {
-    for_joins(stages, &StageClasses::shard, [&](std::size_t i, const Join& join) {
-      const Seconds time =
-          longest(join, [&](std::size_t c) { return all_.of(c).work(all_.of(c).units[u]).gather_before(backward); });
-      if (time == Seconds{}) return;
-      const auto waits = [&](std::size_t c) {
-        const State& s = states_[c];
-        return after({s.last, besides == nullptr ? Ready() : s.*besides, s.inputs[0], s.inputs[1]});
-      };
-      const OpId op =
-          add_dp(join, time, joined(join, waits), of + lead(i).units[u].label + " weight gather", Doing::gather);
-      result_.exchanged.back() = {lead(i).work(lead(i).units[u]).gather_uses};
-      for (const std::size_t c : join) states_[c].next_gathered = op;
-    });
-  }
-
-  /// After the unit's backward, which is the last work so far; leaves it in next_reduced.
-  void reduce_unit(const Team& stages, std::size_t u, const Turn& turn) {
+void Spelling::exchange_buckets(const Team& stages, const std::string& of, std::optional<int> chunk) {
+  const StagePlan& any = lead(stages.front());
+  for (std::size_t b = 0; b < any.buckets.size(); ++b) {
+    const std::size_t unit = any.buckets[b].unit;
+    if (chunk && any.units[unit].chunk != *chunk) continue;
     for_joins(stages, &StageClasses::dp, [&](std::size_t i, const Join& join) {
-      const Seconds time = longest(join, [&](std::size_t c) { return all_.of(c).work(all_.of(c).units[u]).reduce; });
-      if (time == Seconds{}) return;
-      const OpId op = add_dp(join, time, joined(join, [&](std::size_t c) { return after({states_[c].last}); }),
-                             title(i, turn) + " " + lead(i).units[u].label + " gradient reduction", Doing::reduction);
-      result_.exchanged.back() = {lead(i).work(lead(i).units[u]).reduce_uses};
-      for (const std::size_t c : join) states_[c].next_reduced = op;
+      const Seconds time = longest(join, [&](std::size_t c) { return all_.of(c).buckets[b].time; });
+      const auto waits = [&](std::size_t c) {
+        if (plan_.delayed) return std::vector<After>{};
+        return after({plan_.overlap_dp ? states_[c].unit_done[unit] : states_[c].last});
+      };
+      const OpId op = add_dp(join, time, joined(join, waits), of + "gradient bucket " + std::to_string(b),
+                             Doing::bucket, static_cast<int>(b));
+      result_.exchanged.back() = {lead(i).buckets[b].uses};
+      for (const std::size_t c : join) states_[c].bucket = op;
     });
   }
+}
 
-  /// Those of a chunk, or of all. Leaves the last one in `bucket`, which is empty where nothing is exchanged.
-  void exchange_buckets(const Team& stages, const std::string& of, std::optional<int> chunk = {}) {
-    const StagePlan& any = lead(stages.front());
-    for (std::size_t b = 0; b < any.buckets.size(); ++b) {
-      const std::size_t unit = any.buckets[b].unit;
-      if (chunk && any.units[unit].chunk != *chunk) continue;
-      for_joins(stages, &StageClasses::dp, [&](std::size_t i, const Join& join) {
-        const Seconds time = longest(join, [&](std::size_t c) { return all_.of(c).buckets[b].time; });
-        const auto waits = [&](std::size_t c) {
-          if (plan_.delayed) return std::vector<After>{};
-          return after({plan_.overlap_dp ? states_[c].unit_done[unit] : states_[c].last});
-        };
-        const OpId op = add_dp(join, time, joined(join, waits), of + "gradient bucket " + std::to_string(b),
-                               Doing::bucket, static_cast<int>(b));
-        result_.exchanged.back() = {lead(i).buckets[b].uses};
-        for (const std::size_t c : join) states_[c].bucket = op;
-      });
-    }
+int Spelling::number(std::size_t i, const Turn& turn) const {
+  const bool other_way =
+      from_both_ends(plan_.schedule) && !goes_down(static_cast<int>(stages()), static_cast<int>(i), turn.chunk);
+  return turn.micro_batch + (other_way ? plan_.micro_batches : 0);
+}
+
+std::string Spelling::title(std::size_t i, const Turn& turn) const {
+  const std::string chunk = plan_.chunks > 1 ? " chunk " + std::to_string(turn.chunk) : "";
+  return (turn.weights ? "W mb" : turn.backward ? "B mb" : "F mb") + std::to_string(number(i, turn)) + chunk;
+}
+
+void Spelling::send(std::size_t i, const Turn& turn) {
+  const std::optional<ChunkPlace> next =
+      next_place(plan_.schedule, static_cast<int>(stages()), plan_.chunks, static_cast<int>(i), turn);
+  if (!next) return;
+  const auto to = static_cast<std::size_t>(next->stage);
+  const std::size_t slot = index(next->chunk, turn.micro_batch);
+  if (to == i) {
+    for (const std::size_t c : classes(i)) arrivals(c, turn)[slot] = states_[c].last;
+    return;
   }
+  // What goes to the stage before takes the way of what comes from it. A TP group's messages are one: its stage goes
+  // on when all are there.
+  const bool on = goes_on(plan_.schedule, static_cast<int>(i), *next, turn);
+  const std::vector<StageClasses::Message>& ways = all_.stages[on ? i : to].next;
+  for (std::size_t j = 0; j < ways.size(); ++j)
+    send(i, turn, to, slot, on, all_.stages[i].tp[on ? j : ways[j].to], all_.stages[to].tp[on ? ways[j].to : j],
+         ways[j].time);
+}
 
-  std::size_t index(int chunk, int micro_batch) const {
-    return static_cast<std::size_t>(chunk) * static_cast<std::size_t>(plan_.micro_batches) +
-           static_cast<std::size_t>(micro_batch);
+void Spelling::send(std::size_t i, const Turn& turn, std::size_t to, std::size_t slot, bool on, const Join& senders,
+                    const Join& receivers, Seconds time) {
+  const StageStreams& streams = states_[senders.front()].streams;
+  const StreamId stream = !plan_.overlap_pp ? streams.compute : on ? streams.next : streams.previous;
+  const OpId message =
+      add(senders, stream, Delay{time}, joined(senders, [&](std::size_t c) { return after({states_[c].last}); }),
+          title(i, turn) + " to stage " + std::to_string(to), Category::pp,
+          on ? Doing::message_on : Doing::message_back, number(i, turn));
+  result_.exchanged.back() = {{}, false, static_cast<int>(to)};
+  for (const std::size_t c : receivers) {
+    result_.of_class[c].push_back(message);
+    arrivals(c, turn)[slot] = message;
   }
+  if (plan_.overlap_pp) return;
+  for (const std::size_t c : senders) states_[c].last = message;
+}
 
-  /// -1 where there is only one.
-  int told(int chunk) const { return plan_.chunks > 1 ? chunk : -1; }
-  /// Of all micro-batches: with DualPipe those from the other end come behind.
-  int number(std::size_t i, const Turn& turn) const {
-    const bool other_way =
-        from_both_ends(plan_.schedule) && !goes_down(static_cast<int>(stages()), static_cast<int>(i), turn.chunk);
-    return turn.micro_batch + (other_way ? plan_.micro_batches : 0);
+void Spelling::exchange_gradients() {
+  gradients_done_.resize(states_.size());
+  // A group that is of two stages exchanges with the one that it is listed at.
+  for (std::size_t i = 0; i < stages(); ++i)
+    if (plan_.zero < 2) exchange_buckets({i}, "");
+  // Delayed they are those of the step before, and wait for nothing of this one.
+  for (std::size_t c = 0; c < states_.size(); ++c)
+    gradients_done_[c] = plan_.zero >= 2 ? states_[c].reduced : states_[c].bucket;
+  for (const ClassedPlan::Tied& tied : all_.tied) {
+    std::vector<After> gradients = after({gradients_done_[tied.front], gradients_done_[tied.back]});
+    // What is reduced need not be all: experts' gradients alone, or those of the turns before the last.
+    if (!plan_.delayed)
+      for (const std::size_t c : {tied.front, tied.back})
+        for (const After& turn : after({states_[c].computed})) gradients.push_back(turn);
+    const OpId op = add({tied.front}, states_[tied.front].streams.dp, Delay{tied.time}, std::move(gradients),
+                        "embedding gradients", Category::dp, Doing::tied);
+    result_.exchanged.back() = {all_.of(tied.front).tied_uses};
+    result_.of_class[tied.back].push_back(op);
+    gradients_done_[tied.front] = gradients_done_[tied.back] = op;
   }
-  std::string title(std::size_t i, const Turn& turn) const {
-    const std::string chunk = plan_.chunks > 1 ? " chunk " + std::to_string(turn.chunk) : "";
-    return (turn.weights ? "W mb" : turn.backward ? "B mb" : "F mb") + std::to_string(number(i, turn)) + chunk;
+}
+
+void Spelling::update() {
+  if (lead(0).optimizer.empty()) return;
+  std::vector<After> all;
+  for (std::size_t i = 0; i < stages(); ++i)
+    for (const std::size_t c : classes(i))
+      for (const After& op : after({states_[c].last, gradients_done_[c]})) all.push_back(op);
+  const OpId norm =
+      schedule().add(Delay{}, all, {"gradient norm of all ranks", std::string(to_string(Category::optimizer))});
+  result_.places.push_back({0, Doing::optimizer, 0, -1});
+  result_.exchanged.emplace_back();
+  result_.rates.push_back(1);
+  // What is split over two stages is gathered when both have updated their part.
+  const bool after_all = from_both_ends(plan_.schedule);
+  for (std::size_t i = 0; i < stages(); ++i) {
+    for (const std::size_t c : classes(i))
+      for (const Operation& op : all_.of(c).optimizer)
+        states_[c].last = add({c}, states_[c].streams.compute,
+                              op.is_wait() ? Work(Delay{op.time}) : Compute{all_.classes[c].first, op.time},
+                              after({norm}), op.name, Category::optimizer, Doing::optimizer);
+    if (!after_all) gather_parameters(i);
   }
+  for (std::size_t i = 0; i < stages() && after_all; ++i) gather_parameters(i);
+}
 
-  std::vector<Ready>& arrivals(std::size_t c, const Turn& turn) {
-    return turn.backward ? states_[c].gradients : states_[c].activations;
+void Spelling::gather_parameters(std::size_t i) {
+  for (const Join& join : all_.stages[i].shard) {
+    const Seconds gather = longest(join, [&](std::size_t c) { return all_.of(c).gather; });
+    if (gather == Seconds{}) continue;
+    add(join, states_[join.front()].streams.dp, Delay{gather},
+        joined(join, [&](std::size_t c) { return after({states_[c].last}); }), "parameter gather", Category::dp,
+        Doing::gather);
+    result_.exchanged.back() = {all_.of(join.front()).gather_uses};
   }
-
-  void send(std::size_t i, const Turn& turn) {
-    const std::optional<ChunkPlace> next =
-        next_place(plan_.schedule, static_cast<int>(stages()), plan_.chunks, static_cast<int>(i), turn);
-    if (!next) return;
-    const auto to = static_cast<std::size_t>(next->stage);
-    const std::size_t slot = index(next->chunk, turn.micro_batch);
-    if (to == i) {
-      for (const std::size_t c : classes(i)) arrivals(c, turn)[slot] = states_[c].last;
-      return;
-    }
-    // What goes to the stage before takes the way of what comes from it. A TP group's messages are one: its stage goes
-    // on when all are there.
-    const bool on = goes_on(plan_.schedule, static_cast<int>(i), *next, turn);
-    const std::vector<StageClasses::Message>& ways = all_.stages[on ? i : to].next;
-    for (std::size_t j = 0; j < ways.size(); ++j)
-      send(i, turn, to, slot, on, all_.stages[i].tp[on ? j : ways[j].to], all_.stages[to].tp[on ? ways[j].to : j],
-           ways[j].time);
-  }
-
-  void send(std::size_t i, const Turn& turn, std::size_t to, std::size_t slot, bool on, const Join& senders,
-            const Join& receivers, Seconds time) {
-    const StageStreams& streams = states_[senders.front()].streams;
-    const StreamId stream = !plan_.overlap_pp ? streams.compute : on ? streams.next : streams.previous;
-    const OpId message =
-        add(senders, stream, Delay{time}, joined(senders, [&](std::size_t c) { return after({states_[c].last}); }),
-            title(i, turn) + " to stage " + std::to_string(to), Category::pp,
-            on ? Doing::message_on : Doing::message_back, number(i, turn));
-    result_.exchanged.back() = {{}, false, static_cast<int>(to)};
-    for (const std::size_t c : receivers) {
-      result_.of_class[c].push_back(message);
-      arrivals(c, turn)[slot] = message;
-    }
-    if (plan_.overlap_pp) return;
-    for (const std::size_t c : senders) states_[c].last = message;
-  }
-
-  void exchange_gradients() {
-    gradients_done_.resize(states_.size());
-    // A group that is of two stages exchanges with the one that it is listed at.
-    for (std::size_t i = 0; i < stages(); ++i)
-      if (plan_.zero < 2) exchange_buckets({i}, "");
-    // Delayed they are those of the step before, and wait for nothing of this one.
-    for (std::size_t c = 0; c < states_.size(); ++c)
-      gradients_done_[c] = plan_.zero >= 2 ? states_[c].reduced : states_[c].bucket;
-    for (const ClassedPlan::Tied& tied : all_.tied) {
-      std::vector<After> gradients = after({gradients_done_[tied.front], gradients_done_[tied.back]});
-      // What is reduced need not be all: experts' gradients alone, or those of the turns before the last.
-      if (!plan_.delayed)
-        for (const std::size_t c : {tied.front, tied.back})
-          for (const After& turn : after({states_[c].computed})) gradients.push_back(turn);
-      const OpId op = add({tied.front}, states_[tied.front].streams.dp, Delay{tied.time}, std::move(gradients),
-                          "embedding gradients", Category::dp, Doing::tied);
-      result_.exchanged.back() = {all_.of(tied.front).tied_uses};
-      result_.of_class[tied.back].push_back(op);
-      gradients_done_[tied.front] = gradients_done_[tied.back] = op;
-    }
-  }
-
-  void update() {
-    if (lead(0).optimizer.empty()) return;
-    std::vector<After> all;
-    for (std::size_t i = 0; i < stages(); ++i)
-      for (const std::size_t c : classes(i))
-        for (const After& op : after({states_[c].last, gradients_done_[c]})) all.push_back(op);
-    const OpId norm =
-        schedule().add(Delay{}, all, {"gradient norm of all ranks", std::string(to_string(Category::optimizer))});
-    result_.places.push_back({0, Doing::optimizer, 0, -1});
-    result_.exchanged.emplace_back();
-    result_.rates.push_back(1);
-    // What is split over two stages is gathered when both have updated their part.
-    const bool after_all = from_both_ends(plan_.schedule);
-    for (std::size_t i = 0; i < stages(); ++i) {
-      for (const std::size_t c : classes(i))
-        for (const Operation& op : all_.of(c).optimizer)
-          states_[c].last = add({c}, states_[c].streams.compute,
-                                op.is_wait() ? Work(Delay{op.time}) : Compute{all_.classes[c].first, op.time},
-                                after({norm}), op.name, Category::optimizer, Doing::optimizer);
-      if (!after_all) gather_parameters(i);
-    }
-    for (std::size_t i = 0; i < stages() && after_all; ++i) gather_parameters(i);
-  }
-
-  void gather_parameters(std::size_t i) {
-    for (const Join& join : all_.stages[i].shard) {
-      const Seconds gather = longest(join, [&](std::size_t c) { return all_.of(c).gather; });
-      if (gather == Seconds{}) continue;
-      add(join, states_[join.front()].streams.dp, Delay{gather},
-          joined(join, [&](std::size_t c) { return after({states_[c].last}); }), "parameter gather", Category::dp,
-          Doing::gather);
-      result_.exchanged.back() = {all_.of(join.front()).gather_uses};
-    }
-  }
-
-  const ClassedPlan& all_;
-  const StepPlan& plan_;
-  const EngineWatch& watch_;
-  std::vector<TeamState> teams_;
-  std::vector<State> states_;
-  bool slows_ = false;                 ///< what DP does, kernels
-  std::vector<Ready> gradients_done_;  ///< by class
-  StepSchedule result_;
-};
-
-}  // namespace
+}
 
 StepSchedule spell_out(const ClassedPlan& plan) { return *spell_out(plan, {}); }
 StepSchedule spell_out(const StepPlan& plan) { return spell_out(as_classes(plan)); }

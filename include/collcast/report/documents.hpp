@@ -189,6 +189,7 @@ struct GroupsReport {
   std::vector<RankGroups> rows;
   std::optional<MachineSummary> machine;
   std::vector<Crossing> crossings;  ///< with a machine
+  std::vector<std::string> said;    ///< as of CollectiveReport
 };
 /// One Crossing per dimension, over every group of the world; a group's neighbours are consecutive members.
 std::vector<Crossing> crossings(const Fabric&, const ParallelLayout&);
@@ -207,6 +208,7 @@ struct TopologyReport {
   std::vector<Example> paths;
   std::vector<std::string> nccl;  ///< what NCCL finds on it, line by line; empty: not asked for
   nccl::Channels nccl_channels;   ///< with these lines: those that run among all its ranks
+  std::vector<std::string> said;  ///< as of CollectiveReport
 };
 TopologyReport describe(const Fabric&);
 

@@ -68,6 +68,7 @@ struct DeviceGroup {
   DeviceKind kind = DeviceKind::gpu;
   int count = 1;
   Location where;
+  int stands_for = 1;  ///< NVSwitches of the file that are this one (topology/switches.hpp)
 };
 
 /// How two device groups of a node are wired.
