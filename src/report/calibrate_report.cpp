@@ -160,12 +160,15 @@ std::vector<std::string> fit_warnings(const CalibrateReport& report) {
                                 machine.topology, counted(rows, "row"), counted(fitted, "parameter")));
   }
   for (const auto& machine : report.machines)
-    for (const Band band : machine.worse) {
+    for (const Band band : bands) {
+      const bool worse = std::ranges::count(machine.worse, band) > 0;
+      if (!worse && std::ranges::count(machine.far_off, band) == 0) continue;
       const auto i = static_cast<std::size_t>(band);
-      out.push_back(
-          fmt::format("{}: sizes {} are further off with the fit than without it: median error {} -> {} over {}",
-                      machine.topology, band_texts[i], percent(machine.before[i].median_ape),
-                      percent(machine.after[i].median_ape), counted(machine.before[i].n, "row")));
+      out.push_back(fmt::format("{}: sizes {} are {}: median error {} -> {} over {}{}", machine.topology, band_texts[i],
+                                worse ? "further off with the fit than without it" : "still far off with the fit",
+                                percent(machine.before[i].median_ape), percent(machine.after[i].median_ape),
+                                counted(machine.before[i].n, "row"),
+                                worse ? "" : "; no values of its parameters were found that leave less"));
     }
   return out;
 }

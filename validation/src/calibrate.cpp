@@ -63,7 +63,11 @@ void add_residuals(Calibration& calibration, CalibrateReport::Machine& machine) 
     if (machine.before[i].n == 0) continue;
     calibration.residuals.push_back({std::string(to_string(band)), machine.before[i].n, machine.before[i].median_ape,
                                      machine.after[i].median_ape, machine.interval[i].low, machine.interval[i].high});
-    if (calibration.residuals.back().is_worse()) machine.worse.push_back(band);
+    const Calibration::Residual& residual = calibration.residuals.back();
+    if (residual.is_worse())
+      machine.worse.push_back(band);
+    else if (residual.is_far_off())
+      machine.far_off.push_back(band);
   }
 }
 
