@@ -54,8 +54,18 @@ struct CalibrateReport {
     std::vector<std::string> fitted;             ///< parameters that a row depends on; the others stay as described
     std::vector<std::string> at_bounds;          ///< of these, those that would go farther
     std::vector<std::string> bounds;             ///< for each of at_bounds: "hop ended at its bound of 6: why"
-    std::vector<Residuals> residuals;            ///< of the tables that it was scored on
-    std::size_t rows() const;                    ///< of all of them
+    /// With what each may be.
+    struct Parameter {
+      std::string name;
+      double value = 0, least = 0, most = 0;  ///< seconds of base_latency, else a factor
+    };
+    std::vector<Parameter> parameters;
+    /// What the fit has seen.
+    Bytes least_size{}, most_size{};
+    int least_ranks = 0, most_ranks = 0;
+    std::vector<std::string> collectives;
+    std::vector<Residuals> residuals;  ///< of the tables that it was scored on
+    std::size_t rows() const;          ///< of all of them
   };
   std::string library = "ideal";
   std::string statistic = "mean";
