@@ -164,6 +164,7 @@ TEST_CASE("rows that are left out are kept in bounded number, and all counted") 
   CHECK(text->more_untimed.at("t.log") == 5000 - most_left_out);
   REQUIRE(bad.ok());
   CHECK(bad->warnings.size() == 11);  // ten with their places, and a number
+  CHECK(bad->wrong.size() == 11);
   CHECK(bad->warnings.back().message == "4990 more rows with wrong results are left out");
 }
 
