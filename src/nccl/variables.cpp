@@ -367,7 +367,6 @@ constexpr std::array all_variables{
     Variable{"NCCL_FASTRAK_ENABLE", without_effect},
     Variable{"NCCL_CGA_CLUSTER_SIZE", without_effect},
     Variable{"NCCL_WARN_ENABLE_DEBUG_INFO", without_effect},
-    Variable{"NCCL_ALLOC_P2P_NET_LL_BUFFERS", without_effect},
     Variable{"NCCL_CHECK_MODE", without_effect},
     Variable{"NCCL_COMM_SHRINK_SHARE_RESOURCES", without_effect},
     Variable{"NCCL_COMM_SPLIT_SHARE_RESOURCES", without_effect},
@@ -469,6 +468,7 @@ constexpr std::array all_variables{
     Variable{"NCCL_NET_GDR_C2C", not_followed},
     Variable{"NCCL_LL128_C2C", not_followed},
     Variable{"NCCL_P2P_READ_ENABLE", not_followed},
+    Variable{"NCCL_ALLOC_P2P_NET_LL_BUFFERS", not_followed},
     Variable{"NCCL_NVLINK_UTIL_CENTRIC_SCHED_ENABLE", not_followed},
     Variable{"NCCL_UNPACK_DOUBLE_NCHANNELS", not_followed},
 };
