@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
+#include <functional>
 #include <sstream>
 
 #include "cli/inputs.hpp"
@@ -14,6 +15,7 @@
 #include "collcast/base/text.hpp"
 #include "collcast/base/units.hpp"
 #include "collcast/exchange/machine.hpp"
+#include "collcast/nccl/communicator.hpp"
 
 namespace collcast::cli {
 
@@ -70,24 +72,40 @@ Result<ForeignNode> read_foreign(const ImportArgs& args, std::optional<MachineFo
   return node;
 }
 
-/// Shipped machines with that GPU; those with as many of them first.
-std::string machines_like(const ForeignNode& node, const Session& session) {
+/// Shipped machines whose GPU `is_one` says yes to; those with as many of them as the node first.
+std::vector<std::string> machines_with(const ForeignNode& node, const Session& session,
+                                       const std::function<bool(const std::string& gpu)>& is_one) {
   std::vector<std::pair<int, std::string>> found;
   for (const TopologyEntry& entry : list_topologies(session.search)) {
     const Result<TopologySpec> spec = load_topology(entry.name, session.search);
-    if (!spec || spec->gpu.model.empty() || (!node.gpu_model.empty() && spec->gpu.model != node.gpu_model)) continue;
+    if (!spec || spec->gpu.model.empty() || !is_one(spec->gpu.model)) continue;
     const bool as_many = std::any_of(spec->devices.begin(), spec->devices.end(), [&](const DeviceGroup& group) {
       return group.kind == DeviceKind::gpu && group.count == static_cast<int>(node.gpus.size());
     });
     found.emplace_back(as_many ? 0 : 1, entry.name);
   }
-  if (found.empty()) return "'collcast topology list' has the machines; none has this GPU";
   std::sort(found.begin(), found.end());
   std::vector<std::string> names;
   for (const auto& [rank, name] : found) names.push_back(name);
-  return fmt::format("expected --like NAME|FILE; {}: {}",
-                     node.gpu_model.empty() ? "there are" : "with " + node.gpu_model + " there are",
-                     fmt::join(names, ", "));
+  return names;
+}
+
+/// Those with the node's GPU; where its PCI id names none, or none of theirs, those of its compute capability.
+std::string machines_like(const ForeignNode& node, const Session& session) {
+  const auto text = [](const std::string& with, const std::vector<std::string>& names) {
+    return fmt::format("expected --like NAME|FILE; {}there are: {}", with, fmt::join(names, ", "));
+  };
+  if (!node.gpu_model.empty()) {
+    const auto same = machines_with(node, session, [&](const std::string& gpu) { return gpu == node.gpu_model; });
+    if (!same.empty()) return text("with " + node.gpu_model + " ", same);
+  }
+  const auto asked = node.compute_capability  ? node.compute_capability
+                     : node.gpu_model.empty() ? std::nullopt
+                                              : nccl::compute_capability(node.gpu_model);
+  const auto alike = machines_with(
+      node, session, [&](const std::string& gpu) { return !asked || nccl::compute_capability(gpu) == asked; });
+  if (alike.empty()) return "'collcast topology list' has the machines; none has this GPU";
+  return text(asked ? fmt::format("with GPUs of compute capability {}.{} ", *asked / 10, *asked % 10) : "", alike);
 }
 
 std::optional<TopologySpec> like_machine(const ImportArgs& args, const std::optional<ForeignNode>& node,

@@ -171,6 +171,7 @@ void count_once(Readings& more, std::set<std::filesystem::path>& files) {
   const auto is_again = [&](const Diagnostic& said) { return silent.count(said.where.file) > 0; };
   std::erase_if(more.warnings, is_again);
   std::erase_if(more.untimed, is_again);
+  std::erase_if(more.wrong, is_again);
   for (const std::string& file : again) {
     more.more_untimed.erase(file);
     more.warnings.push_back({{file}, "this file is given twice", "it counts once"});
@@ -202,6 +203,7 @@ void settle(Loaded& all) {
   const Diagnostics untimed = few_of_each_file(readings.untimed, readings.more_untimed);
   append(readings.warnings, untimed);
   append(readings.unread, untimed);
+  append(readings.unread, readings.wrong);  // which were said as warnings of their file
 }
 
 /// Each path and each file once.
@@ -229,6 +231,7 @@ Loaded load_all(const std::vector<std::string>& paths, Diagnostics& errors) {
     append(all.warnings, readings.warnings);
     append(all.unread, readings.unread);
     append(all.untimed, readings.untimed);
+    append(all.wrong, readings.wrong);
     all.more_untimed.merge(readings.more_untimed);
   }
   settle(out);

@@ -5,8 +5,10 @@
 #include <algorithm>
 
 #include "nccl/named_nics.hpp"
+#include "nccl/not_modelled.hpp"
 #include "nccl/pair_rates.hpp"
 #include "nccl/peer_level.hpp"
+#include "nccl/tuning_constants.hpp"
 #include "nccl/variables.hpp"
 
 namespace collcast::nccl {
@@ -20,6 +22,7 @@ constexpr std::array renamed{std::pair{"NCCL_MIN_NRINGS", "NCCL_MIN_NCHANNELS"},
 constexpr std::array of_collnet{"NCCL_COLLNET_ENABLE", "NCCL_COLLNET_NODE_THRESHOLD"};
 /// Sizes of chunks of sends and receives, between nodes, and on one over NVLink or PCIe.
 constexpr std::array of_pair_chunks{"NCCL_P2P_NET_CHUNKSIZE", "NCCL_P2P_NVL_CHUNKSIZE", "NCCL_P2P_PCI_CHUNKSIZE"};
+constexpr std::string_view any_pair_chunk = "NCCL_CHUNK_SIZE";
 
 constexpr std::array algorithm_words{"tree", "ring", "collnet_direct", "collnet_chain", "nvls", "nvls_tree", "pat"};
 
@@ -82,6 +85,15 @@ namespace {
 
 constexpr const char* level_variable = "NCCL_P2P_LEVEL";
 
+/// Variables that a version does not have, of those that it would follow.
+std::vector<std::string_view> not_in(int version) {
+  constexpr int first_pair_ll_limit = 21400;
+  std::vector<std::string_view> out;
+  if (!tuned::version_of(version).posts) out.push_back("NCCL_NET_OVERHEAD");
+  if (version > 0 && version < first_pair_ll_limit) out.push_back("NCCL_P2P_LL_THRESHOLD");
+  return out;
+}
+
 bool level_changes_nothing(const Environment& environment, const TopologySpec& spec) {
   return !environment.peer_access || peer_access(spec, environment) == PeerAccess::as_usual;
 }
@@ -102,7 +114,7 @@ void warn_of_pairs(const Environment& environment, int nodes, const TopologySpec
                                   [](const LinkGroup& link) { return link.kind == LinkKind::nvlink; });
   const char* counts = nodes > 1 ? of_pair_chunks[0] : nvlink ? of_pair_chunks[1] : of_pair_chunks[2];
   for (const Setting& one : environment.pair_chunks)
-    if (one.name == counts)
+    if (one.name == counts || (one.name == any_pair_chunk && one.value != "0"))
       out.push_back({one.where,
                      fmt::format("{}={} is not modelled: chunks of sends, receives and alltoall are forecast in "
                                  "NCCL's own size",
@@ -135,7 +147,8 @@ std::vector<std::string> unused(const Environment& environment, const TopologySp
   };
   for (const Setting& one : environment.given)
     if ((has(environment.without_effect, one.name) && !names_fewer_nics(one, spec)) ||
-        (!spec.plugin.collnet && has(of_collnet, one.name)) ||
+        (!spec.plugin.collnet && has(of_collnet, one.name)) || has(not_in(environment.launch.version), one.name) ||
+        !is_of_consequence(one, spec) ||
         (one.name == "NCCL_NVB_DISABLE" && (environment.bridges || !sends_through_gpus(spec))) ||
         (one.name == level_variable && environment.peer_level && level_changes_nothing(environment, spec)))
       out.push_back(one.name);
@@ -147,6 +160,7 @@ Diagnostics warnings(const Environment& environment, int nodes, const TopologySp
   Diagnostics out;
   warn_of_pairs(environment, nodes, spec, out);
   warn_of_threads(environment, out);
+  warn_of_not_modelled(environment, nodes, spec, out);
   if (nodes < 2 || plugin.sockets) return out;
   const auto enables = [](const Setting& one) { return one.name == "NCCL_COLLNET_ENABLE"; };
   if (plugin.collnet && environment.collnet && nodes >= environment.collnet_nodes)

@@ -7,17 +7,12 @@
 
 namespace collcast::nccl {
 
-namespace {
-
-/// A node of more GPUs than a server has is several of them, each with NICs of the same names.
 bool is_rack(const TopologySpec& spec) {
   constexpr int most_of_a_server = 16;
   return std::any_of(spec.devices.begin(), spec.devices.end(), [](const DeviceGroup& group) {
     return group.kind == DeviceKind::gpu && group.count > most_of_a_server;
   });
 }
-
-}  // namespace
 
 int named_nics(std::string_view list) {
   if (list.starts_with("^")) return 0;

@@ -13,6 +13,9 @@ inline constexpr const char* nics_variable = "NCCL_IB_HCA";
 /// is open: "^mlx5_0" names what is left out, "mlx5" is the beginning of all of a driver's.
 int named_nics(std::string_view list);
 
+/// A node of more GPUs than a server has is several of them, each with NICs of the same names.
+bool is_rack(const TopologySpec&);
+
 /// Fewer than a node's NICs, where the network is attached to NICs and none of sockets, and the node one server.
 bool names_fewer_nics(const Setting&, const TopologySpec&);
 

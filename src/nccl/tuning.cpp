@@ -22,7 +22,8 @@ constexpr std::size_t at(Enum value) {
   return static_cast<std::size_t>(value);
 }
 
-/// Point to point, LL is used up to here for each channel [src/enqueue.cc].
+/// Point to point, LL is used up to here for each channel, unless NCCL_P2P_LL_THRESHOLD says otherwise
+/// [src/enqueue.cc].
 constexpr std::int64_t largest_ll_message = 16 << 10;
 /// A pair's channels that count for it: until 2.19 the one that a part is for, then all that the pair may have. Newer
 /// sources count those in use, which are fewer than would allow LL: one again. v2.28 has the former, and tables
@@ -194,7 +195,10 @@ double ring_latency(const Communicator& c, CollectiveKind kind, Protocol p, Hard
     if (channels_alike(c)) return v.ring_hop[by][at(p)];
     return c.ranks * (p == Protocol::simple ? v.tree_hop : v.ring_hop)[by][at(p)];
   }
-  double overhead = c.nodes == 1 || !v.posts ? 0 : c.cpu == CpuFamily::amd ? 2.0 : 1.0;
+  const double usual = c.cpu == CpuFamily::amd ? 2.0 : 1.0;
+  double overhead = c.nodes == 1 || !v.posts     ? 0
+                    : c.environment.net_overhead ? c.environment.net_overhead->count() * 1e6
+                                                 : usual;
   if (p == Protocol::simple) overhead *= 3;
   const bool reduces = kind == CollectiveKind::all_reduce;
   const int rounds = reduces ? 2 : 1;
@@ -269,6 +273,17 @@ int threads_of(const Communicator& c, Algorithm a, Protocol p) {
   return c.environment.threads.value_or(slow ? 256 : 512);
 }
 
+/// Below this of each thread fewer are taken.
+double bytes_of_a_thread(const Communicator& c, const Plan& plan) {
+  const bool ring = plan.algorithm == Algorithm::ring;
+  if (ring || plan.algorithm == Algorithm::tree) {
+    const auto& given = ring ? c.environment.ring_thresholds : c.environment.tree_thresholds;
+    if (const auto& own = given[at(plan.protocol)]) return static_cast<double>(*own);
+  }
+  if (plan.protocol == Protocol::simple) return 64;
+  return plan.protocol == Protocol::ll && ring ? 8.0 * c.ranks : 8;
+}
+
 /// Channels and threads that a size is worth: dropped while each thread would have less than its threshold of bytes.
 void reduce_work(const Communicator& c, CollectiveKind kind, Bytes size, Plan& plan) {
   plan.threads = threads_of(c, plan.algorithm, plan.protocol);
@@ -278,8 +293,7 @@ void reduce_work(const Communicator& c, CollectiveKind kind, Bytes size, Plan& p
   }
   if (is_collnet(plan.algorithm)) return reduce_collnet_work(c, size, plan);
   const double bytes = static_cast<double>(size.value());
-  double threshold = plan.protocol == Protocol::simple ? 64 : 8;
-  if (plan.protocol == Protocol::ll && plan.algorithm == Algorithm::ring) threshold *= c.ranks;
+  const double threshold = bytes_of_a_thread(c, plan);
   plan.channels = c.channels;
   const auto too_little = [&] { return bytes < plan.channels * plan.threads * threshold; };
   while (plan.channels > 1 && too_little()) --plan.channels;
@@ -328,7 +342,8 @@ Plan plan_of_pairs(const Communicator& c, CollectiveKind kind, Bytes size) {
   const int counted = counts_most_channels(c.environment.launch.version) ? c.p2p_channels_per_peer : 1;
   Plan out;
   out.point_to_point = true;
-  out.protocol = per_peer <= counted * largest_ll_message ? Protocol::ll : Protocol::simple;
+  const std::int64_t limit = c.environment.pair_ll_limit.value_or(Bytes(largest_ll_message)).value();
+  out.protocol = per_peer <= counted * limit ? Protocol::ll : Protocol::simple;
   out.channels = channels_to_peer(c, per_peer, out.protocol);
   return out;
 }

@@ -222,6 +222,44 @@ void read_launch_mode(const Setting& setting, Environment& out, Diagnostics& err
   without_effect(setting, out, errors);
 }
 
+/// Whole nanoseconds; NCCL's own value is -2, by the host's processor.
+void read_net_overhead(const Setting& setting, Environment& out, Diagnostics& errors) {
+  constexpr std::int64_t most = 1'000'000'000;
+  if (setting.value == "-2")
+    without_effect(setting, out, errors);
+  else if (const auto value = read_number(setting, 0, most, 1, errors))
+    out.net_overhead = Seconds(1e-9 * static_cast<double>(*value));
+}
+
+/// Bytes of a message for each channel.
+void read_pair_ll_limit(const Setting& setting, Environment& out, Diagnostics& errors) {
+  if (const auto value = read_number(setting, 0, most_buffer, 1, errors)) out.pair_ll_limit = Bytes(*value);
+}
+
+/// Up to six numbers: of trees under LL, LL128 and Simple, and of rings; below 0, and where the list ends: NCCL's own.
+void read_thread_thresholds(const Setting& setting, Environment& out, Diagnostics& errors) {
+  constexpr std::int64_t most = std::int64_t{1} << 40;
+  std::vector<std::string> parts = trimmed_parts(setting.value, ' ');
+  std::erase(parts, std::string());
+  const bool fits = !parts.empty() && parts.size() <= 2 * protocols.size();
+  for (std::size_t i = 0; fits && i < parts.size(); ++i) {
+    const auto value = whole(parts[i]);
+    if (!value || *value > most) {
+      errors.push_back(wrong(setting, fmt::format("'{}' is out of range or no whole number", parts[i]),
+                             fmt::format("expected up to six whole numbers, no more than {}", most)));
+      return;
+    }
+    auto& of_algorithm = i < protocols.size() ? out.tree_thresholds : out.ring_thresholds;
+    if (*value >= 0) of_algorithm[i % protocols.size()] = *value;
+  }
+  if (!fits)
+    errors.push_back(wrong(setting, parts.empty() ? "a number is missing" : "more numbers than NCCL reads",
+                           "expected bytes of a thread for trees under LL, LL128 and Simple, and for rings: six "
+                           "numbers, or the first of them"));
+}
+
+void not_followed(const Setting& setting, Environment& out, Diagnostics&) { out.not_followed.push_back(setting); }
+
 void read_pair_chunk(const Setting& setting, Environment& out, Diagnostics&) { out.pair_chunks.push_back(setting); }
 
 /// In the order in which a hint looks for the nearest name: of equally near ones the first is offered.
@@ -254,6 +292,9 @@ constexpr std::array all_variables{
     Variable{"NCCL_NVB_DISABLE", disabled<&Environment::bridges>, true},
     Variable{"NCCL_PXN_DISABLE", disabled<&Environment::pxn>, true},
     Variable{"NCCL_P2P_PXN_LEVEL", enabled<&Environment::pxn_of_pairs, 2>, true},
+    Variable{"NCCL_NET_OVERHEAD", read_net_overhead, true},
+    Variable{"NCCL_THREAD_THRESHOLDS", read_thread_thresholds, true},
+    Variable{"NCCL_P2P_LL_THRESHOLD", read_pair_ll_limit, true},
     Variable{"NCCL_COLLNET_ENABLE", enabled<&Environment::collnet>, true},
     Variable{"NCCL_COLLNET_NODE_THRESHOLD", read_collnet_nodes, true},
     // Known to NCCL, of no consequence here; the first are those that one would expect to matter.
@@ -288,7 +329,6 @@ constexpr std::array all_variables{
     Variable{"NCCL_IB_CUDA_SUPPORT", without_effect},
     Variable{"NCCL_IB_MERGE_NICS", without_effect},
     Variable{"NCCL_IB_FIFO_TC", without_effect},
-    Variable{"NCCL_MNNVL_ENABLE", without_effect},
     Variable{"NCCL_CUMEM_ENABLE", without_effect},
     Variable{"NCCL_CUMEM_HOST_ENABLE", without_effect},
     Variable{"NCCL_DMABUF_ENABLE", without_effect},
@@ -311,7 +351,6 @@ constexpr std::array all_variables{
     Variable{"NCCL_PROGRAM", without_effect},
     Variable{"NCCL_RAS_ENABLE", without_effect},
     Variable{"NCCL_SINGLE_RING_THRESHOLD", without_effect},
-    Variable{"NCCL_THREAD_THRESHOLDS", without_effect},
     Variable{"NCCL_TREE_THRESHOLD", without_effect},
     Variable{"NCCL_WORK_FIFO_BYTES", without_effect},
     Variable{"NCCL_WIN_ENABLE", without_effect},
@@ -321,13 +360,111 @@ constexpr std::array all_variables{
     Variable{"NCCL_NET_DISABLE_INTRA", without_effect},
     Variable{"NCCL_GDRCOPY_ENABLE", without_effect},
     Variable{"NCCL_FASTRAK_ENABLE", without_effect},
-    Variable{"NCCL_LL128_C2C", without_effect},
     Variable{"NCCL_CGA_CLUSTER_SIZE", without_effect},
     Variable{"NCCL_WARN_ENABLE_DEBUG_INFO", without_effect},
+    Variable{"NCCL_CHECK_MODE", without_effect},
+    Variable{"NCCL_COMM_SHRINK_SHARE_RESOURCES", without_effect},
+    Variable{"NCCL_COMM_SPLIT_SHARE_RESOURCES", without_effect},
+    Variable{"NCCL_CONNECT_ROUND_MAX_PEERS", without_effect},
+    Variable{"NCCL_CREATE_THREAD_CONTEXT", without_effect},
+    Variable{"NCCL_CTA_POLICY", without_effect},
+    Variable{"NCCL_DEBUG_LEVELS", without_effect},
+    Variable{"NCCL_DEBUG_TIMESTAMP_FORMAT", without_effect},
+    Variable{"NCCL_DEBUG_TIMESTAMP_LEVELS", without_effect},
+    Variable{"NCCL_ENV_PLUGIN", without_effect},
+    Variable{"NCCL_GDRCOPY_FIFO_ENABLE", without_effect},
+    Variable{"NCCL_GDRCOPY_FLUSH_ENABLE", without_effect},
+    Variable{"NCCL_GDRCOPY_SYNC_ENABLE", without_effect},
+    Variable{"NCCL_GDR_FLUSH_DISABLE", without_effect},
+    Variable{"NCCL_GIN_ENABLE", without_effect},
+    Variable{"NCCL_GIN_PLUGIN", without_effect},
+    Variable{"NCCL_GIN_TYPE", without_effect},
+    Variable{"NCCL_GRAPH_DUMP_FILE_RANK", without_effect},
+    Variable{"NCCL_GRAPH_HELPER_DISABLE", without_effect},
+    Variable{"NCCL_GRAPH_MIXING_SUPPORT", without_effect},
+    Variable{"NCCL_GRAPH_STREAM_ORDERING", without_effect},
+    Variable{"NCCL_GROUP_CUDA_STREAM", without_effect},
+    Variable{"NCCL_IB_ADDR_FAMILY", without_effect},
+    Variable{"NCCL_IB_ADDR_RANGE", without_effect},
+    Variable{"NCCL_IB_DATA_DIRECT", without_effect},
+    Variable{"NCCL_IB_ECE_ENABLE", without_effect},
+    Variable{"NCCL_IB_EVENT_BASED_LB", without_effect},
+    Variable{"NCCL_IB_MERGE_VFS", without_effect},
+    Variable{"NCCL_IB_OOO_RQ", without_effect},
+    Variable{"NCCL_IB_PKEY", without_effect},
+    Variable{"NCCL_IB_PKEY_VALUE", without_effect},
+    Variable{"NCCL_IB_RETURN_ASYNC_EVENTS", without_effect},
+    Variable{"NCCL_IB_ROCE_VERSION_NUM", without_effect},
+    Variable{"NCCL_IB_ROUTABLE_FLID_GID_INDEX", without_effect},
+    Variable{"NCCL_IB_USE_INLINE", without_effect},
+    Variable{"NCCL_IB_WARN_RAIL_LOCAL", without_effect},
+    Variable{"NCCL_IGNORE_COLLNET_MISMATCH", without_effect},
+    Variable{"NCCL_IGNORE_DISABLED_P2P", without_effect},
+    Variable{"NCCL_IGNORE_NET_MISMATCH", without_effect},
+    Variable{"NCCL_IPC_USE_ABSTRACT_SOCKET", without_effect},
+    Variable{"NCCL_L1_SHARED_MEMORY_CARVEOUT", without_effect},
+    Variable{"NCCL_LAUNCH_ORDER_IMPLICIT", without_effect},
+    Variable{"NCCL_LAUNCH_RACE_FATAL", without_effect},
+    Variable{"NCCL_LEGACY_CUDA_REGISTER", without_effect},
+    Variable{"NCCL_LL_THRESHOLD", without_effect},
+    Variable{"NCCL_MEM_SYNC_DOMAIN", without_effect},
+    Variable{"NCCL_MULTI_RANK_GPU_ENABLE", without_effect},
+    Variable{"NCCL_NET_FORCE_MERGE", without_effect},
+    Variable{"NCCL_NET_MERGE_LEVEL", without_effect},
+    Variable{"NCCL_NET_MERGE_POLICY", without_effect},
+    Variable{"NCCL_NET_OPTIONAL_RECV_COMPLETION", without_effect},
+    Variable{"NCCL_NVB_PRECONNECT", without_effect},
+    Variable{"NCCL_NVTX_DISABLE", without_effect},
+    Variable{"NCCL_OOB_NET_IFNAME", without_effect},
+    Variable{"NCCL_P2P_SCHEDULE_GROUP_SIZE", without_effect},
+    Variable{"NCCL_PROGRESS_APPENDOP_FREQ", without_effect},
+    Variable{"NCCL_PROXY_APPEND_BATCH_SIZE", without_effect},
+    Variable{"NCCL_PROXY_CPUSET", without_effect},
+    Variable{"NCCL_PROXY_DUMP_SIGNAL", without_effect},
+    Variable{"NCCL_RAS_ADDR", without_effect},
+    Variable{"NCCL_RAS_TIMEOUT_FACTOR", without_effect},
+    Variable{"NCCL_REPORT_CONNECT_PROGRESS", without_effect},
+    Variable{"NCCL_RMA_EAGER_INIT", without_effect},
+    Variable{"NCCL_RMA_PLUGIN", without_effect},
+    Variable{"NCCL_RUNTIME_CONNECT", without_effect},
+    Variable{"NCCL_SET_CPU_STACK_SIZE", without_effect},
+    Variable{"NCCL_SET_THREAD_NAME", without_effect},
+    Variable{"NCCL_SHM_LOCALITY", without_effect},
+    Variable{"NCCL_SHM_MEMCPY_MODE", without_effect},
+    Variable{"NCCL_SHM_USE_CUDA_MEMCPY", without_effect},
+    Variable{"NCCL_SINGLE_PROC_MEM_REG_ENABLE", without_effect},
+    Variable{"NCCL_SOCKET_INLINE", without_effect},
+    Variable{"NCCL_SOCKET_MIN_TASKSIZE", without_effect},
+    Variable{"NCCL_SOCKET_RCVBUF", without_effect},
+    Variable{"NCCL_SOCKET_RETRY_CNT", without_effect},
+    Variable{"NCCL_SOCKET_RETRY_SLEEP_MSEC", without_effect},
+    Variable{"NCCL_SOCKET_SNDBUF", without_effect},
+    Variable{"NCCL_SYM_CTAS", without_effect},
+    Variable{"NCCL_SYM_GIN_KERNELS_ENABLE", without_effect},
+    Variable{"NCCL_SYM_KERNEL", without_effect},
+    Variable{"NCCL_TOPO_DUMP_FILE_RANK", without_effect},
+    Variable{"NCCL_UID_STAGGER_RATE", without_effect},
+    Variable{"NCCL_UID_STAGGER_THRESHOLD", without_effect},
+    Variable{"NCCL_WIN_STRIDE", without_effect},
+    Variable{"NCCL_WORK_ARGS_BYTES", without_effect},
     // Of consequence, and followed by no forecast, which is warned of where it matters.
     Variable{"NCCL_P2P_NET_CHUNKSIZE", read_pair_chunk},
     Variable{"NCCL_P2P_NVL_CHUNKSIZE", read_pair_chunk},
     Variable{"NCCL_P2P_PCI_CHUNKSIZE", read_pair_chunk},
+    Variable{"NCCL_CHUNK_SIZE", read_pair_chunk},
+    Variable{"NCCL_MNNVL_ENABLE", not_followed},
+    Variable{"NCCL_MNNVL_UUID", not_followed},
+    Variable{"NCCL_MNNVL_CLIQUE_ID", not_followed},
+    Variable{"NCCL_MNNVL_RAIL_PER_HOST", not_followed},
+    Variable{"NCCL_MNNVL_SCATTER_NETS_ENABLE", not_followed},
+    Variable{"NCCL_NETDEVS_POLICY", not_followed},
+    Variable{"NCCL_PXN_C2C", not_followed},
+    Variable{"NCCL_NET_GDR_C2C", not_followed},
+    Variable{"NCCL_LL128_C2C", not_followed},
+    Variable{"NCCL_P2P_READ_ENABLE", not_followed},
+    Variable{"NCCL_ALLOC_P2P_NET_LL_BUFFERS", not_followed},
+    Variable{"NCCL_NVLINK_UTIL_CENTRIC_SCHED_ENABLE", not_followed},
+    Variable{"NCCL_UNPACK_DOUBLE_NCHANNELS", not_followed},
 };
 
 Diagnostic unknown(const Setting& setting) {

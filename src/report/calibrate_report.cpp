@@ -19,6 +19,51 @@ Json factors_json(const NcclFactors& factors) {
   return out;
 }
 
+bool is_fitted(const CalibrateReport::Machine& machine, std::string_view parameter) {
+  return std::ranges::find(machine.fitted, parameter) != machine.fitted.end();
+}
+
+Json parameters_json(const CalibrateReport::Machine& machine) {
+  Json out = Json::array();
+  for (const auto& one : machine.parameters) {
+    const auto bound = std::ranges::find_if(
+        machine.bounds, [&](const std::string& text) { return text.starts_with(one.name + " ended at its bound"); });
+    out.push_back({{"name", one.name},
+                   {"value", one.value},
+                   {"least", one.least},
+                   {"most", one.most},
+                   {"fitted", is_fitted(machine, one.name)},
+                   {"bound", bound == machine.bounds.end() ? Json() : Json(*bound)}});
+  }
+  return out;
+}
+
+Json range_json(const CalibrateReport::Machine& machine) {
+  return {{"least_size_bytes", machine.least_size.value()},
+          {"most_size_bytes", machine.most_size.value()},
+          {"least_ranks", machine.least_ranks},
+          {"most_ranks", machine.most_ranks},
+          {"collectives", machine.collectives}};
+}
+
+/// Every row, or evenly spaced ones where there are more: a picture of a log of a night needs no more.
+Json rows_json(const CalibrateReport::Machine& machine) {
+  constexpr std::size_t most = 2000;
+  const std::size_t every = (machine.rows() + most - 1) / most;
+  Json out = Json::array();
+  std::size_t i = 0;
+  for (const CalibrateReport::Residuals& table : machine.residuals)
+    for (const auto& row : table.rows)
+      if (i++ % every == 0)
+        out.push_back({{"id", table.table},
+                       {"collective", table.collective},
+                       {"size_bytes", table.of(row).size.value()},
+                       {"in_place", row.in_place},
+                       {"measured_s", row.measured.count()},
+                       {"predicted_s", table.of(row).fitted.count()}});
+  return out;
+}
+
 Json machine_json(const CalibrateReport& report, const CalibrateReport::Machine& machine) {
   Json out;
   const bool is_nccl = report.library == "nccl";
@@ -56,7 +101,14 @@ Json document_json(const CalibrateReport& report) {
   out["partial"] = !report.not_reached.empty();
   out["not_reached"] = report.not_reached;
   out["machines"] = Json::array();
-  for (const auto& machine : report.machines) out["machines"].push_back(machine_json(report, machine));
+  for (const auto& machine : report.machines) {
+    out["machines"].push_back(machine_json(report, machine));
+    Json& said = out["machines"].back();
+    said["parameters"] = parameters_json(machine);
+    said["fitted_to"] = range_json(machine);
+    said["row_count"] = machine.rows();
+    said["rows"] = rows_json(machine);
+  }
   out["unused"] = Json::array();
   for (const UnscoredTable& table : report.unused) out["unused"].push_back({{"id", table.id}, {"why", table.why}});
   out["warnings"] = report.warnings;
@@ -70,10 +122,6 @@ std::string before_and_after(const CalibrateReport::Machine& machine, Band band)
   if (machine.before[i].n == 0) return "-";
   return fmt::format("{} -> {}{}", percent(machine.before[i].median_ape), percent(machine.after[i].median_ape),
                      std::ranges::count(machine.worse, band) > 0 ? " WORSE" : "");
-}
-
-bool is_fitted(const CalibrateReport::Machine& machine, std::string_view parameter) {
-  return std::ranges::find(machine.fitted, parameter) != machine.fitted.end();
 }
 
 constexpr std::array<const char*, 3> band_texts{"below 64 KiB", "of 64 KiB to 4 MiB", "above 4 MiB"};
@@ -160,12 +208,15 @@ std::vector<std::string> fit_warnings(const CalibrateReport& report) {
                                 machine.topology, counted(rows, "row"), counted(fitted, "parameter")));
   }
   for (const auto& machine : report.machines)
-    for (const Band band : machine.worse) {
+    for (const Band band : bands) {
+      const bool worse = std::ranges::count(machine.worse, band) > 0;
+      if (!worse && std::ranges::count(machine.far_off, band) == 0) continue;
       const auto i = static_cast<std::size_t>(band);
-      out.push_back(
-          fmt::format("{}: sizes {} are further off with the fit than without it: median error {} -> {} over {}",
-                      machine.topology, band_texts[i], percent(machine.before[i].median_ape),
-                      percent(machine.after[i].median_ape), counted(machine.before[i].n, "row")));
+      out.push_back(fmt::format("{}: sizes {} are {}: median error {} -> {} over {}{}", machine.topology, band_texts[i],
+                                worse ? "further off with the fit than without it" : "still far off with the fit",
+                                percent(machine.before[i].median_ape), percent(machine.after[i].median_ape),
+                                counted(machine.before[i].n, "row"),
+                                worse ? "" : "; no values of its parameters were found that leave less"));
     }
   return out;
 }

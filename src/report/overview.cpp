@@ -8,6 +8,7 @@
 #include "report/document.hpp"
 #include "report/junit.hpp"
 #include "report/metrics.hpp"
+#include "report/overview_calibrations.hpp"
 #include "report/wording.hpp"
 
 namespace collcast {
@@ -365,6 +366,13 @@ Page page(const Overview& o) {
   add_if_any(validations_table(o), out);
   add_if_any(faults_table(o), out);
   add_if_any(figures_table(o, "collcast.validate.v1", "validation", {"mean_ape", "median_ape", "ape"}), out);
+  add_if_any(calibrated_range_table(o), out);
+  add_if_any(calibrated_parameters_table(o), out);
+  add_if_any(figures_table(
+                 o, "collcast.calibrate.v1", "error left by calibrations",
+                 {"rows", "before.median_ape", "median_ape", "measured_to_predicted_p10", "measured_to_predicted_p90"}),
+             out);
+  add_if_any(unused_tables_table(o), out);
   for (const OverviewItem& item : o.items) {
     for (const std::string& warning : item.result.result.warnings)
       out.blocks.push_back(Paragraph{fmt::format("{}: {}", item.result.name, warning), Paragraph::Tone::warning});

@@ -138,11 +138,12 @@ struct Reads {
   const char* schema;
   void (*rows)(const SavedValue&, SavedResult&);
 };
-constexpr std::array<Reads, 5> readers{{{"collcast.step.v1", read_step_rows},
+constexpr std::array<Reads, 6> readers{{{"collcast.step.v1", read_step_rows},
                                         {"collcast.sweep.v1", read_sweep_rows},
                                         {"collcast.collective.v1", read_collective_rows},
                                         {"collcast.plan.v1", read_plan_rows},
-                                        {"collcast.validate.v1", read_validate_rows}}};
+                                        {"collcast.validate.v1", read_validate_rows},
+                                        {"collcast.calibrate.v1", read_calibrate_rows}}};
 constexpr const char* report_schema = "collcast.report.v1";
 
 std::vector<std::string> schemas() {
@@ -181,8 +182,9 @@ void name_results(const SavedValue& report, std::vector<SavedResult>& results) {
 
 std::vector<SavedResult> read_any(const SavedValue& value) {
   if (!value.json().is_object() || !value.has("schema")) {
-    value.error("this is no result of collcast: it has no 'schema'",
-                "expected what 'collcast step --format json', or collective, plan, validate or report, writes");
+    value.error(
+        "this is no result of collcast: it has no 'schema'",
+        "expected what 'collcast step --format json', or collective, plan, validate, calibrate or report, writes");
     return {};
   }
   const std::string schema = value.text("schema");

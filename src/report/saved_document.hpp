@@ -60,5 +60,6 @@ void read_sweep_rows(const SavedValue&, SavedResult&);
 void read_collective_rows(const SavedValue&, SavedResult&);
 void read_plan_rows(const SavedValue&, SavedResult&);
 void read_validate_rows(const SavedValue&, SavedResult&);
+void read_calibrate_rows(const SavedValue&, SavedResult&);
 
 }  // namespace collcast

@@ -232,7 +232,10 @@ std::string links_text(const Calibration& c) {
 std::string residual_text(const Calibration::Residual& r) {
   const std::string interval = r.high > 0 ? fmt::format(", low: {:.4f}, high: {:.4f}", r.low, r.high) : "";
   return fmt::format("      {}: {{rows: {}, before: {:.4f}, after: {:.4f}{}}}{}\n", r.band, r.rows, r.before, r.after,
-                     interval, r.is_worse() ? "   # worse than without the fit" : "");
+                     interval,
+                     r.is_worse()     ? "   # worse than without the fit"
+                     : r.is_far_off() ? "   # still far off: what is missing is in none of these parameters"
+                                      : "");
 }
 
 std::string range_text(const Calibration::Range& range) {

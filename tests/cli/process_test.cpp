@@ -439,6 +439,19 @@ TEST_CASE("topology check and import read standard input, and name places in it"
       run_shell("printf '<system version=\"1\">\\n<cpu' | collcast topology import -" + like, folder.path());
   CHECK(foreign.exit == 2);
   CHECK(foreign.err.starts_with("-:2:"));
+  // Without --like, those with the file's GPUs are named; where no PCI id says which they are, those of their
+  // capability.
+  const std::string xml = std::string(COLLCAST_SOURCE_DIR) + "/tests/exchange/data/oci-h100-full-dump-topo.xml";
+  const auto offered = [&](const std::string& edit) {
+    const Outcome out = run_shell("sed '" + edit + "' " + xml + " | collcast topology import -", folder.path());
+    CHECK(out.exit == 2);
+    return out.err;
+  };
+  CHECK(offered("").find("with H100-SXM5-80GB there are: ") != std::string::npos);
+  const std::string hopper = offered("s/device=\"0x2330\"/device=\"0xffff\"/");
+  CHECK(hopper.find("with GPUs of compute capability 9.0 there are: ") != std::string::npos);
+  CHECK(hopper.find("dgx-h200") != std::string::npos);
+  CHECK(hopper.find("dgx-a100") == std::string::npos);
   // The format may be said, under either name of the option, and must be one that there is.
   for (const std::string option : {"--format", "--from"})
     CHECK(run_shell("collcast topology import - --name mine" + like + " " + option + " nvidia-smi < " + data,

@@ -14,10 +14,11 @@ const here = path.dirname(fileURLToPath(import.meta.url));
 const folder = mkdtempSync(path.join(tmpdir(), 'collcast-page-'));
 const file = path.join(folder, 'page.html');
 const hostile = '<script>window.ran = 1</script><img src=x onerror="window.ran = 1">';
-const kinds = ['breakdown', 'memory', 'timeline', 'collective-time', 'collective-busbw', 'plan', 'sweep', 'validate-bands',
+const kinds = ['breakdown', 'memory', 'timeline', 'collective-time', 'collective-busbw', 'plan', 'sweep', 'validate-bands', 'calibrate-bands', 'calibrate-rows',
   'measured-predicted'];
 const tables = path.join(here, '..', '..', 'validation', 'data', 'nccl-tests');
-const inputs = ['llama3-8b-8xh100', 'hostile.json', 'sweep.json', 'points.json', 'variants.json', 'plan.json', 'hostile-validate.json'];
+const inputs = ['llama3-8b-8xh100', 'hostile.json', 'sweep.json', 'points.json', 'variants.json', 'plan.json', 'hostile-validate.json',
+  'hostile-calibrate.json'];
 const validation = () => JSON.parse(readFileSync(path.join(folder, 'validate.json'), 'utf8'));
 let browser;
 
@@ -41,6 +42,12 @@ before(async () => {
   writeFileSync(path.join(folder, 'hostile-validate.json'), JSON.stringify(validated));
   collcast('validate', '--measured', path.join(tables, 'a100-cw-1x8-all_reduce.csv'), path.join(tables, 'polaris-2x4-nccl2.18-env4-all_gather.csv'),
     '--plot', 'plot.svg', '--output', 'plotted.json');
+  collcast('calibrate', '--measured', path.join(tables, 'a100-cw-1x8-all_reduce.csv'), '--output', 'calibrate.json');
+  const calibrated = JSON.parse(readFileSync(path.join(folder, 'calibrate.json'), 'utf8'));
+  calibrated.machines[0].topology = hostile;
+  calibrated.machines[0].rows[0].id = hostile;
+  writeFileSync(path.join(folder, 'hostile-calibrate.json'), JSON.stringify(calibrated));
+  collcast('report', 'calibrate.json', '--output', 'calibration.html');
   collcast('report', ...inputs, '--output', file);
   browser = await chromium.launch({ executablePath: process.env.CHROMIUM, args: ['--no-sandbox'] });
 });
@@ -135,6 +142,24 @@ test('a name that is markup stays text and never runs', async () => {
   await page.waitForTimeout(100);
   assert.equal(await page.evaluate(() => window.ran), undefined);
   assert.ok(wrong.some((line) => line.includes('Content Security Policy')), wrong.join('\n'));
+  await close();
+});
+
+test('a calibration has its parameters with bounds, its range and its errors as text, and its rows as points', async () => {
+  const alone = path.join(folder, 'calibration.html');
+  const context = await browser.newContext({ javaScriptEnabled: false });
+  const plain = await context.newPage();
+  await plain.goto(pathToFileURL(alone).href);
+  const text = await plain.textContent('main');
+  for (const said of ['calibrated parameters', 'may be 0.4 to 6', 'calibrated on', 'ranks, all_reduce', 'error left by calibrations',
+    'above 4 MiB', 'measured_to_predicted_p90']) assert.ok(text.includes(said), said);
+  await context.close();
+  const { page, wrong, close } = await open({}, alone);
+  const kinds = await page.$$eval('figure', (all) => all.map((f) => f.dataset.chart));
+  assert.deepEqual(kinds.sort(), ['calibrate-bands', 'calibrate-rows']);
+  const { rows, row_count: count } = JSON.parse(readFileSync(path.join(folder, 'calibrate.json'), 'utf8')).machines[0];
+  assert.equal(rows.length, count);
+  assert.deepEqual(wrong, []);
   await close();
 });
 

@@ -2,6 +2,7 @@
 #include "collcast/nccl/environment.hpp"
 
 #include <catch2/catch.hpp>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <string_view>
@@ -334,4 +335,36 @@ TEST_CASE("what contradicts itself is refused") {
         "expected NCCL_MIN_CTAS within NCCL_MAX_CTAS");
   CHECK(wrong({{"NCCL_NVLS_NCHANNELS", "0"}}).front().hint == "expected a whole number from 1 to 64");
   CHECK(wrong({{"NCCL_ALGO", "ring"}, {"NCCL_ALGO", "tree"}}).front().message == "NCCL_ALGO is given twice");
+}
+
+TEST_CASE("variables of NCCL 2.28.9 are known, and those of consequence on some machines are warned of there") {
+  const auto e = [](const char* name, const char* value) { return test::environment({{name, value}}); };
+  struct Row {
+    const char *name, *value, *machine, *not_on;
+  };
+  for (const Row& row : {Row{"NCCL_MNNVL_ENABLE", "0", "gb200-nvl72", "dgx-h100"},
+                         {"NCCL_MNNVL_CLIQUE_ID", "3", "gb200-nvl72", "dgx-h100"},
+                         {"NCCL_NETDEVS_POLICY", "MAX:2", "dgx-h100", nullptr},
+                         {"NCCL_ALLOC_P2P_NET_LL_BUFFERS", "1", "dgx-h100", nullptr},
+                         {"NCCL_PXN_C2C", "0", "gb200-nvl72", "dgx-h100"},
+                         {"NCCL_P2P_READ_ENABLE", "0", "dgx-h100", nullptr}}) {
+    CAPTURE(row.name);
+    const auto said = warnings(e(row.name, row.value), 2, test::shipped(row.machine));
+    REQUIRE(said.size() == 1);
+    CHECK(said[0].message.starts_with(fmt::format("{}={} is not modelled: ", row.name, row.value)));
+    CHECK(unused(e(row.name, row.value), test::shipped(row.machine)).empty());
+    if (row.not_on == nullptr) continue;
+    CHECK(warnings(e(row.name, row.value), 2, test::shipped(row.not_on)).empty());
+    CHECK(unused(e(row.name, row.value), test::shipped(row.not_on)) == std::vector<std::string>{row.name});
+  }
+  // What NCCL does by itself is no news.
+  for (const auto& [name, value] : std::vector<std::pair<std::string, std::string>>{
+           {"NCCL_MNNVL_ENABLE", "2"}, {"NCCL_NETDEVS_POLICY", "auto"}, {"NCCL_PXN_C2C", "1"}}) {
+    CAPTURE(name);
+    CHECK(warnings(e(name.c_str(), value.c_str()), 2, test::shipped("gb200-nvl72")).empty());
+    CHECK(unused(e(name.c_str(), value.c_str()), test::shipped("gb200-nvl72")) == std::vector<std::string>{name});
+  }
+  CHECK(warnings(e("NCCL_NETDEVS_POLICY", "ALL"), 1, test::shipped("dgx-h100")).empty());
+  for (const char* name : {"NCCL_GRAPH_MIXING_SUPPORT", "NCCL_RUNTIME_CONNECT", "NCCL_IB_PKEY", "NCCL_MEM_SYNC_DOMAIN"})
+    CHECK(unused(e(name, "0"), test::shipped("dgx-h100")) == std::vector<std::string>{name});
 }

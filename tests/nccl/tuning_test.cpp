@@ -351,3 +351,61 @@ TEST_CASE("a choice that cannot be run is refused, with what could be") {
   CHECK(refusal(plain, CollectiveKind::alltoall, Algorithm::ring) ==
         "NCCL sends alltoall point to point: ring does not apply");
 }
+
+TEST_CASE("NCCL_NET_OVERHEAD is what a step inside a node takes at least, three times under Simple, on several nodes") {
+  const auto latency = [](int nodes, Protocol p, const char* overhead, int version = 0) {
+    nccl::Environment e = test::environment({{"NCCL_NET_OVERHEAD", overhead}});
+    e.launch.version = version;
+    return test::us(
+        candidate(test::communicator("dgx-h100", nodes, 0, e), reduce_all, Bytes(8), Algorithm::ring, p).latency);
+  };
+  // Of the 30 hops of two boxes' ring two leave a node; of the others each takes 10 us more, and 30 us under Simple.
+  for (const Protocol p : {Protocol::ll, Protocol::simple}) {
+    const double of_message = p == Protocol::simple ? 30 : 10;
+    const double usual =
+        test::us(candidate(test::communicator("dgx-h100", 2), reduce_all, Bytes(8), Algorithm::ring, p).latency);
+    CHECK(latency(2, p, "-2") == Approx(usual));
+    CHECK(latency(2, p, "0") <= usual);
+    CHECK(latency(2, p, "20000") - latency(2, p, "10000") == Approx(of_message * 28));
+    CHECK(latency(1, p, "10000") == Approx(latency(1, p, "-2")));
+  }
+  CHECK(latency(2, Protocol::ll, "10000", 20708) == Approx(latency(2, Protocol::ll, "-2", 20708)));
+  // It decides: where messages are dear, rings give way to trees.
+  const auto taken = [&](const char* overhead) {
+    return planned(test::communicator("dgx-h100", 2, 0, test::environment({{"NCCL_NET_OVERHEAD", overhead}})),
+                   CollectiveKind::all_reduce, Bytes(1 << 20))
+        .algorithm;
+  };
+  CHECK(taken("1000000") != Algorithm::ring);
+}
+
+TEST_CASE("NCCL_THREAD_THRESHOLDS says below how many bytes of a thread fewer channels are taken") {
+  const auto channels = [](const char* given, Algorithm a, std::int64_t bytes) {
+    const nccl::Environment e = test::environment({{"NCCL_THREAD_THRESHOLDS", given}});
+    return test::planned_as(test::communicator("dgx-a100", 1, 0, e), reduce_all, Bytes(bytes), a, Protocol::simple)
+        .channels;
+  };
+  // NCCL's own is 64 bytes for each of 512 threads: 1 MiB is worth 32 channels; of 256 it is worth 8.
+  const std::int64_t size = 1 << 20;
+  const int usual = channels("-2", Algorithm::ring, size);
+  CHECK(channels("8 8 64 64 8 64", Algorithm::ring, size) == usual);
+  CHECK(channels("8 8 64 64 8 256", Algorithm::ring, size) == 8);
+  CHECK(channels("8 8 256", Algorithm::ring, size) == usual);
+  CHECK(channels("8 8 256", Algorithm::tree, size) == 8);
+  for (const char* wrong : {"", "8,8,64", "a", "1 2 3 4 5 6 7"}) {
+    CAPTURE(wrong);
+    const nccl::Setting setting{"NCCL_THREAD_THRESHOLDS", wrong, {}};
+    CHECK_FALSE(nccl::read_environment(std::vector{setting}).ok());
+  }
+}
+
+TEST_CASE("NCCL_P2P_LL_THRESHOLD says up to which message sends and receives take LL") {
+  const auto protocol = [](const char* limit, std::int64_t bytes) {
+    const nccl::Environment e = test::environment({{"NCCL_P2P_LL_THRESHOLD", limit}});
+    return planned(test::communicator("dgx-h100", 1, 0, e), CollectiveKind::sendrecv, Bytes(bytes)).protocol;
+  };
+  CHECK(protocol("16384", 16384) == Protocol::ll);
+  CHECK(protocol("16384", 16385) == Protocol::simple);
+  CHECK(protocol("65536", 65536) == Protocol::ll);
+  CHECK(protocol("0", 8) == Protocol::simple);
+}

@@ -90,6 +90,48 @@ TEST_CASE("tables that are far slower than their forecast are on the page, in Ma
   CHECK(markdown(overview({document})).find("far slower") == std::string::npos);
 }
 
+TEST_CASE("a calibration is on the page with its parameters and their bounds, its range and the error left") {
+  const OrderedJson band = {{"n", 3},
+                            {"median_ape_before", 0.5},
+                            {"median_ape_after", 0.25},
+                            {"measured_to_predicted_p10", 0.75},
+                            {"measured_to_predicted_p90", nullptr}};
+  const OrderedJson hop = {{"name", "hop"}, {"value", 1.6},   {"least", 0.4},
+                           {"most", 6},     {"fitted", true}, {"bound", "hop ended at its bound of 1.6 (<why>)"}};
+  const OrderedJson host = {{"name", "host"}, {"value", 1}, {"least", 0.25}, {"most", 15}, {"fitted", false}};
+  const OrderedJson range = {{"least_size_bytes", 1024},
+                             {"most_size_bytes", 1 << 20},
+                             {"least_ranks", 8},
+                             {"most_ranks", 16},
+                             {"collectives", {"all_gather", "all_reduce"}}};
+  const OrderedJson machine = {{"topology", "dgx-h100"},
+                               {"tables", {"a", "b"}},
+                               {"bands", {{"small", band}, {"large", {{"n", 0}}}}},
+                               {"parameters", {hop, host}},
+                               {"fitted_to", range}};
+  OrderedJson document = {{"schema", "collcast.calibrate.v1"},
+                          {"tool", {{"name", "collcast"}, {"version", "0.1.0"}}},
+                          {"library", "nccl"},
+                          {"machines", {machine}},
+                          {"unused", {{{"id", "c"}, {"why", "broken"}}}},
+                          {"warnings", {"still far off"}}};
+  const std::string text = markdown(overview({document}));
+  CHECK(text.find("hop | 1.6; may be 0.4 to 6; hop ended at its bound of 1.6 (") != std::string::npos);
+  CHECK(text.find("host | 1; may be 0.25 to 15; as described: no row depends on it |") != std::string::npos);
+  CHECK(text.find("| dgx-h100 | nccl | 1 KiB to 1 MiB, 8 to 16 ranks, all_gather, all_reduce | a, b |") !=
+        std::string::npos);
+  CHECK(text.find(": dgx-h100 below 64 KiB | nccl | 3 | 50% | 25% | 0.75 |") != std::string::npos);
+  CHECK(text.find("above 4 MiB") == std::string::npos);
+  CHECK(text.find("| c | broken |") != std::string::npos);
+  CHECK(text.find("still far off") != std::string::npos);
+  CHECK(html(overview({document})).find("(&lt;why&gt;)") != std::string::npos);
+  document["machines"][0].erase("parameters");  // of an older version
+  document["machines"][0].erase("fitted_to");
+  CHECK(markdown(overview({document})).find("may be") == std::string::npos);
+  document["machines"] = 3;
+  CHECK_FALSE(read_saved(document.dump(), "c.json").ok());
+}
+
 TEST_CASE("broken gates stand above kept ones, with value, limit and margin") {
   const std::string text = markdown(overview({step("a", true), step("b", false)}));
   const std::size_t broken = text.find("| BROKEN | b | step_s | 10 s | max 8 s | -2 s |");

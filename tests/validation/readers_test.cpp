@@ -164,6 +164,7 @@ TEST_CASE("rows that are left out are kept in bounded number, and all counted") 
   CHECK(text->more_untimed.at("t.log") == 5000 - most_left_out);
   REQUIRE(bad.ok());
   CHECK(bad->warnings.size() == 11);  // ten with their places, and a number
+  CHECK(bad->wrong.size() == 11);
   CHECK(bad->warnings.back().message == "4990 more rows with wrong results are left out");
 }
 
@@ -178,6 +179,13 @@ TEST_CASE("a column of a table is there once") {
   CHECK(first_error(csv_of("collective,size_bytes,time_us,time_us,inplace\nall_reduce,8,1,2,0\n")) ==
         "t.csv:1:31: the column time_us is there twice");
   CHECK(csv_of("collective,size_bytes,time_us,inplace,a,a\nall_reduce,8,1,0,x,x\n").ok());  // nobody reads those
+}
+
+TEST_CASE("a log whose rows are all wrong says so, and not that it has none") {
+  const auto log = log_of(devices + new_heading + "8 2 float sum -1 9.5 0 0 3 9.5 0 0 4\n" + ending);
+  REQUIRE_FALSE(log.ok());
+  REQUIRE(log.errors().size() == 2);
+  CHECK(log.errors()[0].message == "3 results were wrong: this row is left out");
 }
 
 TEST_CASE("a test that says that its results were wrong is believed") {

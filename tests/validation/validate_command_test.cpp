@@ -71,6 +71,14 @@ TEST_CASE("what is missing of a measurement is in the document, too") {
   wrong.replace(wrong.find(" 0 13.50"), 2, " 7");
   CHECK(said("wrong.log", head + wrong + "# Out of bounds values : 0 OK\n") ==
         Said{false, "wrong.log:6:39: 7 results were wrong: this row is left out\n"});
+  const Outcome told = validate(folder, "--measured logs/wrong.log --topology dgx-h100 --collective all_reduce");
+  CHECK(told.out.find("not scored") != std::string::npos);
+  CHECK(told.out.find("7 results were wrong: this row is left out (line 6)") != std::string::npos);
+  const Json left_out = Json::parse(
+      validate(folder, "--measured logs/wrong.log --topology dgx-h100 --collective all_reduce --format json").out);
+  REQUIRE(left_out["unscored"].size() == 1);
+  CHECK(left_out["unscored"][0]["id"] == "wrong.log");
+  CHECK(left_out["unscored"][0]["why"] == "7 results were wrong: this row is left out (line 6)");
   const std::string csv = "collective,size_bytes,time_us,inplace\nall_reduce,1024,13.0,0\n";
   const std::string sidecar = "id: t\ncollective: all_reduce\nnodes: 1\nnranks: 2\nsystem: s\n";
   folder.write("logs/t.yaml", sidecar);

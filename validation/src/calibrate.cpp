@@ -63,7 +63,11 @@ void add_residuals(Calibration& calibration, CalibrateReport::Machine& machine) 
     if (machine.before[i].n == 0) continue;
     calibration.residuals.push_back({std::string(to_string(band)), machine.before[i].n, machine.before[i].median_ape,
                                      machine.after[i].median_ape, machine.interval[i].low, machine.interval[i].high});
-    if (calibration.residuals.back().is_worse()) machine.worse.push_back(band);
+    const Calibration::Residual& residual = calibration.residuals.back();
+    if (residual.is_worse())
+      machine.worse.push_back(band);
+    else if (residual.is_far_off())
+      machine.far_off.push_back(band);
   }
 }
 
@@ -106,6 +110,35 @@ Calibration::Range range_of(const std::vector<const PlacedTable*>& places) {
   }
   out.collectives.assign(collectives.begin(), collectives.end());
   return out;
+}
+
+std::vector<CalibrateReport::Machine::Parameter> parameters_of(const Calibration& c) {
+  std::vector<CalibrateReport::Machine::Parameter> out;
+  if (c.library == Library::nccl) {
+    for (const NcclFactor& factor : nccl_factors)
+      out.push_back({factor.name, c.nccl.*factor.value, factor.least, factor.most});
+    return out;
+  }
+  out.push_back({"base_latency", c.base_latency.count(), 0, most_base_latency.count()});
+  out.push_back({"latency_scale", c.latency_scale, least_latency_scale, most_latency_scale});
+  for (const LinkClass one : link_classes)
+    out.push_back({fmt::format("efficiency.{}", to_string(one)), c.efficiency[static_cast<std::size_t>(one)],
+                   least_efficiency, most_efficiency});
+  return out;
+}
+
+/// What a report says of a calibration.
+void describe(const Calibration& calibration, CalibrateReport::Machine& machine) {
+  machine.base_latency = calibration.base_latency;
+  machine.latency_scale = calibration.latency_scale;
+  machine.efficiency = calibration.efficiency;
+  machine.nccl = calibration.nccl;
+  machine.parameters = parameters_of(calibration);
+  machine.least_size = calibration.range->least_size;
+  machine.most_size = calibration.range->most_size;
+  machine.least_ranks = calibration.range->least_ranks;
+  machine.most_ranks = calibration.range->most_ranks;
+  machine.collectives = calibration.range->collectives;
 }
 
 std::string why_unused(const MeasuredFacts& facts, Library library) {
@@ -362,18 +395,15 @@ Result<CalibrateResult> calibrate(const std::vector<MeasuredTable>& tables, Mach
       out.report.not_reached.push_back(name);
       continue;
     }
+    calibration.range = range_of(places);
     machine.topology = name;
+    describe(calibration, machine);
     machine.matched_by.assign(matched_by.begin(), matched_by.end());
-    machine.base_latency = calibration.base_latency;
-    machine.latency_scale = calibration.latency_scale;
-    machine.efficiency = calibration.efficiency;
-    machine.nccl = calibration.nccl;
     if (std::string remark = settings_remark(name, places); !remark.empty())
       out.report.warnings.push_back(std::move(remark));
     calibration.tables = machine.tables;
     calibration.description = digest(places.front()->fabric->spec());
     calibration.set = machines.set();
-    calibration.range = range_of(places);
     add_residuals(calibration, machine);
     calibration.remarks = machine.bounds;
     out.overlay.machines.push_back(std::move(calibration));

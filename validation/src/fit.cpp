@@ -67,6 +67,26 @@ Point Fit::scan(const Point& from) {
   return best;
 }
 
+Point Fit::walk(const Point& from, std::size_t parameter, double step) {
+  Point best = from;
+  for (const std::size_t i : free_) best[i] = std::clamp(best[i], parameters_[i].least, parameters_[i].most);
+  if (std::ranges::find(free_, parameter) == free_.end()) return best;
+  const Point here = best;
+  const Parameter& range = parameters_[parameter];
+  double least = priced(best);
+  const auto first = static_cast<int>(std::ceil((range.least - here[parameter]) / step));
+  const auto last = static_cast<int>(std::floor((range.most - here[parameter]) / step));
+  for (int steps = first; steps <= last; ++steps) {
+    Point other = here;
+    other[parameter] += steps * step;
+    if (const double value = priced(other); value < least) {
+      least = value;
+      best = other;
+    }
+  }
+  return best;
+}
+
 Point Fit::minimise(const Point& from) {
   if (free_.empty()) return from;
   Point whole = from, start, lower, upper;

@@ -36,6 +36,9 @@ class Fit {
   /// The best of a few values of each parameter, one after the other: where the loss is flat around a point, as of a
   /// bound that does not bind, minimise() would stay there.
   Point scan(const Point& from);
+  /// The best of the values of one free parameter that are whole steps from there, within the bounds; there, clamped,
+  /// where none is better.
+  Point walk(const Point& from, std::size_t parameter, double step);
   /// Other bounds for the same parameters from here on.
   void narrow(std::vector<Parameter> to) { parameters_ = std::move(to); }
   /// From there. Same loss, same point, to the last digit.

@@ -166,15 +166,16 @@ void leave_out(Readings& from, Diagnostic row) {
 }
 
 void WrongResults::add(Readings& to, Location where, std::string_view how_many) {
-  if (++count_ <= most_said_)
-    to.warnings.push_back({std::move(where), fmt::format("{}results were wrong: this row is left out", how_many),
-                           "the run itself is broken"});
+  if (++count_ > most_said_) return;
+  to.wrong.push_back({std::move(where), fmt::format("{}results were wrong: this row is left out", how_many),
+                      "the run itself is broken"});
+  to.warnings.push_back(to.wrong.back());
 }
 
 void WrongResults::finish(Readings& to, const std::string& file) const {
-  if (count_ > most_said_)
-    to.warnings.push_back(
-        {{file}, fmt::format("{} more rows with wrong results are left out", count_ - most_said_), ""});
+  if (count_ <= most_said_) return;
+  to.wrong.push_back({{file}, fmt::format("{} more rows with wrong results are left out", count_ - most_said_), ""});
+  to.warnings.push_back(to.wrong.back());
 }
 
 void PassedOver::add(std::string_view name) {

@@ -256,6 +256,7 @@ void append(Readings& to, Readings from) {
   append(to.warnings, from.warnings);
   append(to.unread, from.unread);
   append(to.untimed, from.untimed);
+  append(to.wrong, from.wrong);
   to.more_untimed.merge(from.more_untimed);
 }
 

@@ -559,6 +559,7 @@ Result<Readings> read_nccl_tests_json(std::istream& in, const std::string& file)
   MeasuredTable table = reader.take_table();
   if (table.points.empty()) {
     if (!reader.out.untimed.empty()) return reader.out.untimed;
+    if (!reader.out.wrong.empty()) return reader.out.wrong;
     if (reader.cut_off)
       return Diagnostic{reader.here(), "the JSON ends before its first result", "the test did not finish"};
     return Diagnostic{{file, 1, 1},

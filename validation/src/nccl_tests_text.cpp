@@ -118,6 +118,7 @@ class LogReader {
     wrong_results_.finish(out_, file_);
     if (complaints_.empty() && lines.number() == 0) complaints_.add({file_, 1, 1}, "the file is empty", "");
     if (complaints_.empty() && out_.tables.empty() && !out_.untimed.empty()) complaints_.add(out_.untimed);
+    if (complaints_.empty() && out_.tables.empty() && !out_.wrong.empty()) complaints_.add(out_.wrong);
     if (!complaints_.empty()) return complaints_.take();
     return std::move(out_);
   }

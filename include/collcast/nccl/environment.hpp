@@ -5,6 +5,7 @@
 #pragma once
 
 #include <array>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <span>
@@ -59,6 +60,7 @@ struct Environment {
   std::vector<std::string> without_effect;  ///< names that NCCL has and that change no forecast
   std::vector<Setting> leave_nics;          ///< with which nodes are reached otherwise than by the described NICs
   std::vector<Setting> pair_chunks;         ///< NCCL_P2P_NET_CHUNKSIZE and its kin, which no forecast follows
+  std::vector<Setting> not_followed;        ///< others that matter on some machines, and that no forecast follows
 
   /// NCCL_ALGO and NCCL_PROTO, of a collective.
   bool allows(CollectiveKind, Algorithm) const;
@@ -77,14 +79,18 @@ struct Environment {
   std::optional<int> nvls_channels;               ///< NCCL_NVLS_NCHANNELS
   std::optional<int> threads;                     ///< NCCL_NTHREADS, of LL and Simple
   std::optional<int> ll128_threads;               ///< NCCL_LL128_NTHREADS
-  bool nvls = true;                               ///< NCCL_NVLS_ENABLE
-  bool collnet = false;                           ///< NCCL_COLLNET_ENABLE
-  int collnet_nodes = 2;                          ///< NCCL_COLLNET_NODE_THRESHOLD: fewer have no CollNet
-  std::optional<Bytes> nvls_chunk;                ///< NCCL_NVLS_CHUNKSIZE, of a head and channel: at most
-  std::optional<Bytes> nvls_tree_chunk;           ///< NCCL_NVLSTREE_MAX_CHUNKSIZE, the same of a tree over nodes
-  bool pat = true;                                ///< NCCL_PAT_ENABLE
-  bool peer_access = true;                        ///< neither NCCL_P2P_DISABLE=1 nor NCCL_P2P_LEVEL=LOC
-  std::optional<PathType> peer_level;             ///< NCCL_P2P_LEVEL, another: what it changes is the machine's
+  std::optional<Seconds> net_overhead;            ///< NCCL_NET_OVERHEAD: what a message costs a host, as NCCL chooses
+  std::optional<Bytes> pair_ll_limit;             ///< NCCL_P2P_LL_THRESHOLD: of a message for each channel
+  /// NCCL_THREAD_THRESHOLDS, by protocol: bytes of a thread below which fewer threads and channels are taken.
+  std::array<std::optional<std::int64_t>, 3> tree_thresholds = {}, ring_thresholds = {};
+  bool nvls = true;                      ///< NCCL_NVLS_ENABLE
+  bool collnet = false;                  ///< NCCL_COLLNET_ENABLE
+  int collnet_nodes = 2;                 ///< NCCL_COLLNET_NODE_THRESHOLD: fewer have no CollNet
+  std::optional<Bytes> nvls_chunk;       ///< NCCL_NVLS_CHUNKSIZE, of a head and channel: at most
+  std::optional<Bytes> nvls_tree_chunk;  ///< NCCL_NVLSTREE_MAX_CHUNKSIZE, the same of a tree over nodes
+  bool pat = true;                       ///< NCCL_PAT_ENABLE
+  bool peer_access = true;               ///< neither NCCL_P2P_DISABLE=1 nor NCCL_P2P_LEVEL=LOC
+  std::optional<PathType> peer_level;    ///< NCCL_P2P_LEVEL, another: what it changes is the machine's
   std::optional<int> min_p2p_channels, max_p2p_channels;  ///< NCCL_MIN_P2P_NCHANNELS, NCCL_MAX_P2P_NCHANNELS
   std::optional<int> net_peer_channels;                   ///< NCCL_NCHANNELS_PER_NET_PEER
   CrossNic cross_nic = CrossNic::if_needed;               ///< NCCL_CROSS_NIC
@@ -110,12 +116,12 @@ std::string text_of(const Environment&);
 
 /// What no forecast follows, though it matters: between nodes NCCL_NET=Socket and NCCL_IB_DISABLE=1, but where the
 /// network is sockets as it is described, and an NCCL_IB_HCA with fewer names than NICs; a level of NCCL_P2P_LEVEL that
-/// some pairs of its GPUs are beyond; chunks of sends and receives. And that forecasts of CollNet are rough, where it
-/// is taken.
+/// some pairs of its GPUs are beyond; chunks of sends and receives; what not_modelled.hpp has. And that forecasts of
+/// CollNet are rough, where it is taken.
 Diagnostics warnings(const Environment&, int nodes, const TopologySpec&);
 /// Names of variables that change nothing on that machine: `without_effect` but for such an NCCL_IB_HCA, those of
-/// CollNet on one that has none, NCCL_NVB_DISABLE where no GPU sends through another, NCCL_P2P_LEVEL where pairs reach
-/// each other as without.
+/// CollNet on one that has none, what versions of NCCL before have not, NCCL_NVB_DISABLE where no GPU sends through
+/// another, NCCL_P2P_LEVEL where pairs reach each other as without.
 std::vector<std::string> unused(const Environment&, const TopologySpec&);
 
 /// With the files, which text_of() names too.

@@ -50,11 +50,22 @@ struct CalibrateReport {
     std::array<Interval, 3> interval{};          ///< after the fit
     bool unseen = false;                         ///< the interval is of fits to the other tables
     std::vector<Band> worse;                     ///< bands that the fit took from to give to others
+    std::vector<Band> far_off;                   ///< bands that are far off with the fit, too, and are not in `worse`
     std::vector<std::string> fitted;             ///< parameters that a row depends on; the others stay as described
     std::vector<std::string> at_bounds;          ///< of these, those that would go farther
     std::vector<std::string> bounds;             ///< for each of at_bounds: "hop ended at its bound of 6: why"
-    std::vector<Residuals> residuals;            ///< of the tables that it was scored on
-    std::size_t rows() const;                    ///< of all of them
+    /// With what each may be.
+    struct Parameter {
+      std::string name;
+      double value = 0, least = 0, most = 0;  ///< seconds of base_latency, else a factor
+    };
+    std::vector<Parameter> parameters;
+    /// What the fit has seen.
+    Bytes least_size{}, most_size{};
+    int least_ranks = 0, most_ranks = 0;
+    std::vector<std::string> collectives;
+    std::vector<Residuals> residuals;  ///< of the tables that it was scored on
+    std::size_t rows() const;          ///< of all of them
   };
   std::string library = "ideal";
   std::string statistic = "mean";
@@ -67,7 +78,7 @@ struct CalibrateReport {
 };
 
 /// A sentence per machine with no more rows than parameters, and per machine and band that is worse than without its
-/// fit.
+/// fit or far off with it.
 std::vector<std::string> fit_warnings(const CalibrateReport&);
 
 /// Row by row, what the fit leaves, as CSV.

@@ -45,6 +45,9 @@ struct Calibration {
     double low = 0, high = 0;
     /// The fit took from these rows what it gave to others: by more than the tenth of a point that people are shown.
     bool is_worse() const { return after > before + 0.001; }
+    /// Half of the rows are still this far off: something that no parameter stands for, or a machine that is not this.
+    bool is_far_off() const { return after >= far_off; }
+    static constexpr double far_off = 0.2;
   };
   std::vector<Residual> residuals;
   std::vector<std::string> tables;  ///< ids of what it was fitted to

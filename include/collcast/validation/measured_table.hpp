@@ -51,7 +51,8 @@ struct Readings {
   Diagnostics warnings;  ///< what was left out, and where
   Diagnostics untimed;   ///< rows without a time (0, nan), or with one that contradicts their algbw, which are left out
   std::map<std::string, std::size_t> more_untimed;  ///< by file, those beyond `most_left_out`
-  Diagnostics unread;                               ///< of each file of a folder that cannot be read, the first reason
+  Diagnostics wrong;   ///< rows whose results were wrong, of `warnings`: the first few of a file, and how many more
+  Diagnostics unread;  ///< of each file of a folder that cannot be read, the first reason
 };
 
 enum class MeasuredFormat { csv, text, json };

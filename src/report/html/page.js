@@ -320,19 +320,21 @@ function errorBands(item) {
 
 // Rows of every table, and rows that stand alone: by collective, or by their source.
 function deviations(document) {
+  const ofFits = array(document.machines).flatMap((machine) => array(machine && machine.rows).map((row) => ({ ...row,
+    source: String(row.collective), label: `${row.id}, ${bytes(row.size_bytes)}${row.in_place ? ' in place' : ''}` })));
   const tables = array(document.tables).flatMap((table) => array(table.rows).map((row) => ({ ...row,
     source: String(table.collective), label: `${table.id}, ${bytes(row.size_bytes)}${row.in_place ? ' in place' : ''}` })));
   const alone = array(document.rows).map((row) => ({ ...row, source: String(row.source_id ?? 'rows'), label: String(row.row_id ?? '') }));
-  return [...tables, ...alone].filter((row) => row.measured_s > 0 && row.predicted_s > 0);
+  return [...ofFits, ...tables, ...alone].filter((row) => row.measured_s > 0 && row.predicted_s > 0);
 }
 
-function measuredAgainstPredicted(item) {
+function measuredAgainstPredicted(item, kind, title) {
   const rows = deviations(item.document);
   if (rows.length === 0) return;
   const all = rows.flatMap((row) => [row.measured_s, row.predicted_s]);
   const ends = [all.reduce((a, b) => Math.min(a, b)), all.reduce((a, b) => Math.max(a, b))];
   const sources = [...new Set(rows.map((row) => row.source))];
-  add('measured-predicted', 'Measured against predicted', 'a point is a row of a table; on the line a prediction is exact, below it too fast', 380, (t, narrow) => ({
+  add(kind, title, 'a point is a row of a table; on the line a prediction is exact, below it too fast', 380, (t, narrow) => ({
     grid: { left: narrow ? 66 : 84, right: 28, top: 40, bottom: 46 },
     xAxis: { type: 'log', name: 'measured', nameLocation: 'middle', nameGap: 28, axisLabel: { formatter: seconds } },
     yAxis: { type: 'log', name: 'predicted', axisLabel: { formatter: seconds } },
@@ -346,14 +348,41 @@ function measuredAgainstPredicted(item) {
   }));
 }
 
+// --- calibrations ---
+
+function calibrationBands(item) {
+  const rows = array(item.document.machines).filter((machine) => machine && machine.bands)
+    .flatMap((machine) => bands.filter(([key]) => machine.bands[key] && machine.bands[key].n > 0)
+      .map(([key, text]) => ({ name: `${machine.topology} ${text}`, band: machine.bands[key] })));
+  if (rows.length === 0) return;
+  const names = rows.map((row) => row.name);
+  const shown = Math.min(names.length, 24);
+  const series = [['median_ape_before', 'as described', colours.grey], ['median_ape_after', 'with the fit', colours.blue]];
+  add('calibrate-bands', `Error left: ${withLibrary(item.name, item.document)}`, 'median absolute percentage error over the rows fitted to',
+    rowsHeight(shown) + 20, (t, narrow) => ({
+      grid: { ...rowsGrid(narrow), right: names.length > shown ? 52 : 28 },
+      xAxis: { type: 'value', axisLabel: { formatter: percent }, splitNumber: narrow ? 3 : 6 },
+      yAxis: nameAxis(names, narrow),
+      dataZoom: names.length > shown
+        ? [{ type: 'slider', yAxisIndex: 0, right: 8, width: 16, startValue: 0, endValue: shown - 1, showDetail: false }] : [],
+      tooltip: { trigger: 'item', formatter: (p) => `${shortened(p.name, 60)}\n${p.seriesName}: ${percent(p.value)}` },
+      series: series.map(([key, name, color]) => ({ type: 'bar', name, color, barMaxWidth: 12,
+        data: rows.map((row) => (number(row.band[key]) ? row.band[key] : null)) })),
+    }));
+}
+
 whereTheTimeGoes();
 memoryAgainstCapacity();
 of('collcast.collective.v1').forEach(collectiveCurves);
 of('collcast.sweep.v1').forEach(sweepChart);
 of('collcast.plan.v1').forEach(planScatter);
 for (const item of of('collcast.validate.v1')) {
-  measuredAgainstPredicted(item);
+  measuredAgainstPredicted(item, 'measured-predicted', 'Measured against predicted');
   errorBands(item);
+}
+for (const item of of('collcast.calibrate.v1')) {
+  measuredAgainstPredicted(item, 'calibrate-rows', `Measured against predicted with the fit: ${withLibrary(item.name, item.document)}`);
+  calibrationBands(item);
 }
 items.filter((item) => item.timeline).forEach(stepTimeline);
 dark.addEventListener('change', () => charts.forEach(draw));
