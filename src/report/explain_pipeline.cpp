@@ -1,5 +1,5 @@
 // The closed form of a step taken apart: the pipeline by its schedule, what replicas exchange, and the update.
-// Equations: src/workload/pipeline.hpp and estimate_step.hpp.
+// Equations: src/workload/schedules/pipeline.hpp and estimate_step.hpp.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 // A server's forecast taken apart: the kernels of a layer for prompts and for tokens, what the busiest stage does for a
 // micro-batch of either, the closed form of both passes and their parts. What TTFT, TPOT and tokens/s make of them:
-// explain_serving_times.cpp. Equations: src/workload/serving.hpp. Memory: explain_serving_memory.cpp.
+// explain_serving_times.cpp. Equations: src/workload/serving/serving.hpp. Memory: explain_serving_memory.cpp.
 #include <fmt/format.h>
 
 #include <algorithm>

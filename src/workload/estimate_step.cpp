@@ -3,15 +3,15 @@
 #include <algorithm>
 #include <optional>
 
-#include "workload/automatic_order.hpp"
-#include "workload/dualpipe.hpp"
-#include "workload/dualpipe_v.hpp"
 #include "workload/exchange_walk.hpp"
-#include "workload/interleaved.hpp"
+#include "workload/schedules/automatic_order.hpp"
+#include "workload/schedules/dualpipe.hpp"
+#include "workload/schedules/dualpipe_v.hpp"
+#include "workload/schedules/interleaved.hpp"
+#include "workload/schedules/zero_bubble.hpp"
+#include "workload/schedules/zero_bubble_v.hpp"
 #include "workload/sharded.hpp"
 #include "workload/sharded_walk.hpp"
-#include "workload/zero_bubble.hpp"
-#include "workload/zero_bubble_v.hpp"
 
 namespace collcast::workload {
 

@@ -4,9 +4,9 @@
 #include <cmath>
 #include <utility>
 
-#include "workload/linear_attention.hpp"
-#include "workload/parameters.hpp"
-#include "workload/share.hpp"
+#include "workload/layer/linear_attention.hpp"
+#include "workload/layer/parameters.hpp"
+#include "workload/layer/share.hpp"
 #include "workload/wire.hpp"
 
 namespace collcast::workload {

@@ -25,7 +25,7 @@
 #include <array>
 #include <vector>
 
-#include "workload/kernels.hpp"
+#include "workload/layer/kernels.hpp"
 
 namespace collcast::workload {
 

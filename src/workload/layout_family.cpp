@@ -15,13 +15,13 @@
 #include "collcast/workload/search.hpp"
 #include "workload/estimate_step.hpp"
 #include "workload/gradient_exchange.hpp"
-#include "workload/kernels.hpp"
-#include "workload/parameters.hpp"
+#include "workload/layer/kernels.hpp"
+#include "workload/layer/parameters.hpp"
+#include "workload/layer/segments.hpp"
+#include "workload/layer/token_dispatch.hpp"
 #include "workload/plan.hpp"
-#include "workload/segments.hpp"
 #include "workload/slowdown.hpp"
 #include "workload/stretches.hpp"
-#include "workload/token_dispatch.hpp"
 #include "workload/wire.hpp"
 
 namespace collcast {

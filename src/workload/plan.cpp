@@ -6,17 +6,17 @@
 #include <optional>
 #include <utility>
 
-#include "workload/adapters.hpp"
-#include "workload/drafts.hpp"
 #include "workload/gradient_exchange.hpp"
-#include "workload/kernels.hpp"
-#include "workload/parameters.hpp"
-#include "workload/segments.hpp"
+#include "workload/layer/adapters.hpp"
+#include "workload/layer/kernels.hpp"
+#include "workload/layer/parameters.hpp"
+#include "workload/layer/segments.hpp"
+#include "workload/layer/share.hpp"
+#include "workload/layer/token_dispatch.hpp"
+#include "workload/serving/drafts.hpp"
 #include "workload/sharded_walk.hpp"
-#include "workload/share.hpp"
 #include "workload/slowdown.hpp"
 #include "workload/stretches.hpp"
-#include "workload/token_dispatch.hpp"
 #include "workload/wire.hpp"
 
 namespace collcast::workload {

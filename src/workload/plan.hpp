@@ -16,8 +16,8 @@
 #include <vector>
 
 #include "collcast/workload/step.hpp"
-#include "workload/order_walk.hpp"
-#include "workload/parameters.hpp"
+#include "workload/layer/parameters.hpp"
+#include "workload/schedules/order_walk.hpp"
 
 namespace collcast::workload {
 

@@ -1,8 +1,8 @@
 // What the parts of a plan are and take, and what its stages do turn by turn.
 #include "collcast/base/check.hpp"
-#include "workload/automatic_order.hpp"
-#include "workload/memory.hpp"
+#include "workload/memory/memory.hpp"
 #include "workload/plan.hpp"
+#include "workload/schedules/automatic_order.hpp"
 #include "workload/sharded_walk.hpp"
 
 namespace collcast::workload {

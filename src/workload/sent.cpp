@@ -3,10 +3,10 @@
 
 #include "collcast/workload/terms.hpp"
 #include "workload/gradient_exchange.hpp"
-#include "workload/parameters.hpp"
+#include "workload/layer/parameters.hpp"
+#include "workload/layer/segments.hpp"
+#include "workload/layer/share.hpp"
 #include "workload/plan.hpp"
-#include "workload/segments.hpp"
-#include "workload/share.hpp"
 #include "workload/wire.hpp"
 
 namespace collcast {

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "workload/dualpipe.hpp"
+#include "workload/schedules/dualpipe.hpp"
 #include "workload/sharded_walk.hpp"
 #include "workload/timeline.hpp"
 

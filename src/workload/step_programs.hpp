@@ -8,9 +8,9 @@
 #pragma once
 
 #include "collcast/schedule/programs.hpp"
+#include "workload/faults/rank_prices.hpp"
 #include "workload/forecast_prices.hpp"
 #include "workload/plan.hpp"
-#include "workload/rank_prices.hpp"
 
 namespace collcast::workload {
 

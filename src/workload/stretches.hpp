@@ -5,8 +5,8 @@
 #include <functional>
 #include <vector>
 
+#include "workload/layer/segments.hpp"
 #include "workload/plan.hpp"
-#include "workload/segments.hpp"
 
 namespace collcast::workload {
 

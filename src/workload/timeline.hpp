@@ -8,8 +8,8 @@
 
 #include "collcast/engine/engine.hpp"
 #include "collcast/schedule/schedule.hpp"
-#include "workload/classed_plan.hpp"
 #include "workload/critical.hpp"
+#include "workload/faults/classed_plan.hpp"
 
 namespace collcast::workload {
 

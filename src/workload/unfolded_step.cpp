@@ -8,7 +8,7 @@
 #include "collcast/engine/programs.hpp"
 #include "collcast/engine/watch.hpp"
 #include "workload/estimate_step.hpp"
-#include "workload/fault_periods.hpp"
+#include "workload/faults/fault_periods.hpp"
 #include "workload/forecast.hpp"
 #include "workload/step_programs.hpp"
 

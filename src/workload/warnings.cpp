@@ -9,13 +9,13 @@
 #include "collcast/base/units.hpp"
 #include "collcast/evaluate/nodes.hpp"
 #include "collcast/workload/impossible_rate.hpp"
-#include "workload/adapters.hpp"
 #include "workload/gradient_exchange.hpp"
-#include "workload/memory_remedies.hpp"
-#include "workload/optimizer_bytes.hpp"
+#include "workload/layer/adapters.hpp"
+#include "workload/layer/share.hpp"
+#include "workload/memory/memory_remedies.hpp"
+#include "workload/memory/optimizer_bytes.hpp"
 #include "workload/plan.hpp"
 #include "workload/ratio_remedies.hpp"
-#include "workload/share.hpp"
 
 namespace collcast {
 namespace workload {

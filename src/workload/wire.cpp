@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <utility>
 
-#include "workload/adapters.hpp"
-#include "workload/parameters.hpp"
+#include "workload/layer/adapters.hpp"
+#include "workload/layer/parameters.hpp"
+#include "workload/layer/share.hpp"
 #include "workload/plan.hpp"
-#include "workload/share.hpp"
 
 namespace collcast::workload {
 

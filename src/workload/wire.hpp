@@ -23,8 +23,8 @@
 #include <optional>
 #include <vector>
 
-#include "workload/kernels.hpp"
-#include "workload/segments.hpp"
+#include "workload/layer/kernels.hpp"
+#include "workload/layer/segments.hpp"
 
 namespace collcast::workload {
 

@@ -1,6 +1,6 @@
 // Low-rank adapters: what is frozen and what is trained, by laws and by sums worked out by hand; formula against
 // timeline; the planner's quick answer against the forecast.
-#include "workload/adapters.hpp"
+#include "workload/layer/adapters.hpp"
 
 #include <catch2/catch.hpp>
 
@@ -11,9 +11,9 @@
 #include "inputs.hpp"
 #include "timelines.hpp"
 #include "workload/estimate_step.hpp"
-#include "workload/kept.hpp"
-#include "workload/memory.hpp"
-#include "workload/parameters.hpp"
+#include "workload/layer/kept.hpp"
+#include "workload/layer/parameters.hpp"
+#include "workload/memory/memory.hpp"
 
 using namespace collcast;
 using namespace collcast::test;

@@ -7,9 +7,9 @@
 #include "collcast/base/units.hpp"
 #include "inputs.hpp"
 #include "support/dice.hpp"
-#include "workload/memory_remedies.hpp"
+#include "workload/memory/memory_remedies.hpp"
 #include "workload/plan.hpp"
-#include "workload/serving.hpp"
+#include "workload/serving/serving.hpp"
 
 using namespace collcast;
 using namespace collcast::test;

@@ -1,6 +1,6 @@
 // Zero-bubble orders made for times: what they hold, published bubble rates, never worse than H1 and H2, closed form
 // against timeline.
-#include "workload/automatic_order.hpp"
+#include "workload/schedules/automatic_order.hpp"
 
 #include <catch2/catch.hpp>
 
@@ -12,9 +12,9 @@
 #include "inputs.hpp"
 #include "timelines.hpp"
 #include "workload/estimate_step.hpp"
-#include "workload/memory.hpp"
+#include "workload/memory/memory.hpp"
+#include "workload/schedules/zero_bubble.hpp"
 #include "workload/timeline.hpp"
-#include "workload/zero_bubble.hpp"
 
 using namespace collcast;
 using namespace collcast::test;

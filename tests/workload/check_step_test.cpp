@@ -6,7 +6,7 @@
 
 #include "collcast/workload/search.hpp"
 #include "inputs.hpp"
-#include "workload/parameters.hpp"
+#include "workload/layer/parameters.hpp"
 
 using namespace collcast;
 using namespace collcast::test;

@@ -4,8 +4,8 @@
 #include "inputs.hpp"
 #include "timelines.hpp"
 #include "workload/estimate_step.hpp"
-#include "workload/memory.hpp"
-#include "workload/parameters.hpp"
+#include "workload/layer/parameters.hpp"
+#include "workload/memory/memory.hpp"
 
 using namespace collcast;
 using namespace collcast::test;

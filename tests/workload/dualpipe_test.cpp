@@ -1,6 +1,6 @@
 // DualPipe: the ways of micro-batches from both ends, what a stage holds, DeepSeek's bubble, the same step as
 // DualPipeV's on half the stages, gradients over both stages of a pair.
-#include "workload/dualpipe.hpp"
+#include "workload/schedules/dualpipe.hpp"
 
 #include <catch2/catch.hpp>
 
@@ -14,8 +14,8 @@
 #include "inputs.hpp"
 #include "timelines.hpp"
 #include "workload/estimate_step.hpp"
-#include "workload/memory.hpp"
-#include "workload/parameters.hpp"
+#include "workload/layer/parameters.hpp"
+#include "workload/memory/memory.hpp"
 #include "workload/timeline.hpp"
 
 using namespace collcast;

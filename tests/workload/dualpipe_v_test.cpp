@@ -1,5 +1,5 @@
 // DualPipeV: order, DeepSeek's formula of the bubble, what is held, closed form against timeline.
-#include "workload/dualpipe_v.hpp"
+#include "workload/schedules/dualpipe_v.hpp"
 
 #include <catch2/catch.hpp>
 
@@ -11,7 +11,7 @@
 #include "inputs.hpp"
 #include "timelines.hpp"
 #include "workload/estimate_step.hpp"
-#include "workload/memory.hpp"
+#include "workload/memory/memory.hpp"
 #include "workload/timeline.hpp"
 
 using namespace collcast;

@@ -7,11 +7,11 @@
 #include "inputs.hpp"
 #include "support/dice.hpp"
 #include "timelines.hpp"
-#include "workload/adapters.hpp"
 #include "workload/estimate_step.hpp"
-#include "workload/kept.hpp"
-#include "workload/memory.hpp"
-#include "workload/parameters.hpp"
+#include "workload/layer/adapters.hpp"
+#include "workload/layer/kept.hpp"
+#include "workload/layer/parameters.hpp"
+#include "workload/memory/memory.hpp"
 #include "workload/sharded_walk.hpp"
 
 using namespace collcast;

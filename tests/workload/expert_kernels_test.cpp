@@ -1,6 +1,6 @@
 // Clamp and biases of experts: their kernels against a list of every read and write that Megatron-Core and PyTorch do
 // for them, when they are there at all, what of them is kept, and formula against timeline.
-#include "workload/expert_kernels.hpp"
+#include "workload/layer/expert_kernels.hpp"
 
 #include <catch2/catch.hpp>
 
@@ -11,10 +11,10 @@
 #include "support/dice.hpp"
 #include "timelines.hpp"
 #include "workload/estimate_step.hpp"
-#include "workload/kept.hpp"
-#include "workload/memory.hpp"
-#include "workload/parameters.hpp"
-#include "workload/segments.hpp"
+#include "workload/layer/kept.hpp"
+#include "workload/layer/parameters.hpp"
+#include "workload/layer/segments.hpp"
+#include "workload/memory/memory.hpp"
 
 using namespace collcast;
 using namespace collcast::test;

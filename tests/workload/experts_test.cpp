@@ -13,10 +13,10 @@
 #include "support/dice.hpp"
 #include "timelines.hpp"
 #include "workload/estimate_step.hpp"
-#include "workload/kept.hpp"
-#include "workload/memory.hpp"
-#include "workload/parameters.hpp"
-#include "workload/segments.hpp"
+#include "workload/layer/kept.hpp"
+#include "workload/layer/parameters.hpp"
+#include "workload/layer/segments.hpp"
+#include "workload/memory/memory.hpp"
 #include "workload/sharded_walk.hpp"
 
 using namespace collcast;

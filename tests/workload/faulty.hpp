@@ -8,7 +8,7 @@
 #include "../support/dice.hpp"
 #include "collcast/engine/engine.hpp"
 #include "collcast/workload/faulty_step.hpp"
-#include "workload/faulty_plan.hpp"
+#include "workload/faults/faulty_plan.hpp"
 
 namespace collcast::test {
 

@@ -13,7 +13,7 @@
 #include "inputs.hpp"
 #include "timelines.hpp"
 #include "workload/estimate_step.hpp"
-#include "workload/faulty_plan.hpp"
+#include "workload/faults/faulty_plan.hpp"
 #include "workload/timeline.hpp"
 
 using namespace collcast;

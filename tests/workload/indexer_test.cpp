@@ -1,5 +1,5 @@
 // Sparse attention whose keys an indexer chooses: work and memory by hand, and laws.
-#include "workload/indexer.hpp"
+#include "workload/layer/indexer.hpp"
 
 #include <catch2/catch.hpp>
 

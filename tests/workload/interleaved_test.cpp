@@ -1,5 +1,5 @@
 // Interleaved 1F1B: its order, and that timeline, closed form and memory follow from it.
-#include "workload/interleaved.hpp"
+#include "workload/schedules/interleaved.hpp"
 
 #include <catch2/catch.hpp>
 
@@ -12,8 +12,8 @@
 #include "inputs.hpp"
 #include "timelines.hpp"
 #include "workload/estimate_step.hpp"
-#include "workload/memory.hpp"
-#include "workload/parameters.hpp"
+#include "workload/layer/parameters.hpp"
+#include "workload/memory/memory.hpp"
 #include "workload/timeline.hpp"
 
 using namespace collcast;

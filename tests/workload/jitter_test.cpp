@@ -1,5 +1,5 @@
 // Jitter: what is drawn, that nothing but (seed, rank, operation) decides it, and what it does to steps.
-#include "workload/jitter.hpp"
+#include "workload/faults/jitter.hpp"
 
 #include <catch2/catch.hpp>
 

@@ -5,8 +5,8 @@
 #include <set>
 
 #include "inputs.hpp"
-#include "workload/memory.hpp"
-#include "workload/segments.hpp"
+#include "workload/layer/segments.hpp"
+#include "workload/memory/memory.hpp"
 
 using namespace collcast;
 using namespace collcast::test;

@@ -9,10 +9,10 @@
 #include "support/dice.hpp"
 #include "timelines.hpp"
 #include "workload/estimate_step.hpp"
-#include "workload/kept.hpp"
-#include "workload/parameters.hpp"
-#include "workload/segments.hpp"
-#include "workload/serving.hpp"
+#include "workload/layer/kept.hpp"
+#include "workload/layer/parameters.hpp"
+#include "workload/layer/segments.hpp"
+#include "workload/serving/serving.hpp"
 
 using namespace collcast;
 using namespace collcast::test;

@@ -4,8 +4,8 @@
 #include <algorithm>
 
 #include "inputs.hpp"
-#include "workload/parameters.hpp"
-#include "workload/segments.hpp"
+#include "workload/layer/parameters.hpp"
+#include "workload/layer/segments.hpp"
 
 using namespace collcast;
 using namespace collcast::test;

@@ -7,7 +7,7 @@
 #include "collcast/workload/search.hpp"
 #include "inputs.hpp"
 #include "support/sample.hpp"
-#include "workload/memory.hpp"
+#include "workload/memory/memory.hpp"
 
 using namespace collcast;
 using namespace collcast::test;

@@ -1,5 +1,5 @@
 // Jitter of links: what it costs a step, and that it costs nothing where it should not.
-#include "workload/link_jitter.hpp"
+#include "workload/faults/link_jitter.hpp"
 
 #include <catch2/catch.hpp>
 

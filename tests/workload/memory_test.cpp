@@ -1,11 +1,11 @@
 // Memory against published formulas and measurements.
-#include "workload/memory.hpp"
+#include "workload/memory/memory.hpp"
 
 #include <catch2/catch.hpp>
 
 #include "collcast/workload/search.hpp"
 #include "inputs.hpp"
-#include "workload/kept.hpp"
+#include "workload/layer/kept.hpp"
 
 using namespace collcast;
 using namespace collcast::test;

@@ -1,5 +1,5 @@
 // Multi-token prediction: what a module adds, by hand and against what it is made of, and laws.
-#include "workload/mtp.hpp"
+#include "workload/layer/mtp.hpp"
 
 #include <catch2/catch.hpp>
 
@@ -11,7 +11,7 @@
 #include "inputs.hpp"
 #include "timelines.hpp"
 #include "workload/estimate_step.hpp"
-#include "workload/parameters.hpp"
+#include "workload/layer/parameters.hpp"
 
 using namespace collcast;
 using namespace collcast::test;

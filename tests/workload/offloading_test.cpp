@@ -5,7 +5,7 @@
 #include "../support/dice.hpp"
 #include "collcast/workload/search.hpp"
 #include "inputs.hpp"
-#include "workload/memory.hpp"
+#include "workload/memory/memory.hpp"
 
 using namespace collcast;
 using namespace collcast::test;

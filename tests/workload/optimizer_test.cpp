@@ -8,7 +8,7 @@
 #include "collcast/workload/terms.hpp"
 #include "inputs.hpp"
 #include "support/dice.hpp"
-#include "workload/optimizer_bytes.hpp"
+#include "workload/memory/optimizer_bytes.hpp"
 
 using namespace collcast;
 using namespace collcast::test;

@@ -1,5 +1,5 @@
 // Parameters and FLOPs against the closed forms of the literature.
-#include "workload/parameters.hpp"
+#include "workload/layer/parameters.hpp"
 
 #include <catch2/catch.hpp>
 

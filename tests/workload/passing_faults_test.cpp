@@ -9,8 +9,8 @@
 #include "faulty.hpp"
 #include "inputs.hpp"
 #include "timelines.hpp"
-#include "workload/faulty_plan.hpp"
-#include "workload/period_run.hpp"
+#include "workload/faults/faulty_plan.hpp"
+#include "workload/faults/period_run.hpp"
 
 using namespace collcast;
 using namespace collcast::test;

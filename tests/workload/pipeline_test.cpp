@@ -1,5 +1,5 @@
 // Pipeline orders, the closed form, and the timeline of the same stages held against each other.
-#include "workload/pipeline.hpp"
+#include "workload/schedules/pipeline.hpp"
 
 #include <catch2/catch.hpp>
 

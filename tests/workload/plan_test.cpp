@@ -6,7 +6,7 @@
 #include "inputs.hpp"
 #include "timelines.hpp"
 #include "workload/estimate_step.hpp"
-#include "workload/parameters.hpp"
+#include "workload/layer/parameters.hpp"
 #include "workload/timeline.hpp"
 
 using namespace collcast;

@@ -7,7 +7,7 @@
 
 #include "inputs.hpp"
 #include "timelines.hpp"
-#include "workload/kernels.hpp"
+#include "workload/layer/kernels.hpp"
 
 using namespace collcast;
 using namespace collcast::test;

@@ -7,9 +7,9 @@
 #include "../support/dice.hpp"
 #include "collcast/workload/search.hpp"
 #include "inputs.hpp"
-#include "workload/kept.hpp"
-#include "workload/memory.hpp"
-#include "workload/share.hpp"
+#include "workload/layer/kept.hpp"
+#include "workload/layer/share.hpp"
+#include "workload/memory/memory.hpp"
 
 using namespace collcast;
 using namespace collcast::test;

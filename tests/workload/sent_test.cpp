@@ -10,7 +10,7 @@
 #include "timelines.hpp"
 #include "workload/estimate_step.hpp"
 #include "workload/gradient_exchange.hpp"
-#include "workload/parameters.hpp"
+#include "workload/layer/parameters.hpp"
 #include "workload/wire.hpp"
 
 using namespace collcast;

@@ -1,5 +1,5 @@
 // Inference: memory and work by hand, laws that hold whatever the numbers, and both methods against each other.
-#include "workload/serving.hpp"
+#include "workload/serving/serving.hpp"
 
 #include <catch2/catch.hpp>
 

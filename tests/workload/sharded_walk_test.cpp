@@ -13,9 +13,9 @@
 #include "inputs.hpp"
 #include "support/sample.hpp"
 #include "timelines.hpp"
-#include "workload/automatic_order.hpp"
 #include "workload/estimate_step.hpp"
-#include "workload/memory.hpp"
+#include "workload/memory/memory.hpp"
+#include "workload/schedules/automatic_order.hpp"
 #include "workload/timeline.hpp"
 
 using namespace collcast;

@@ -9,8 +9,8 @@
 #include <random>
 
 #include "inputs.hpp"
-#include "workload/drafts.hpp"
-#include "workload/serving.hpp"
+#include "workload/serving/drafts.hpp"
+#include "workload/serving/serving.hpp"
 
 using namespace collcast;
 using namespace collcast::test;

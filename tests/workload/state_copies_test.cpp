@@ -10,7 +10,7 @@
 #include "faulty.hpp"
 #include "inputs.hpp"
 #include "support/dice.hpp"
-#include "workload/optimizer_bytes.hpp"
+#include "workload/memory/optimizer_bytes.hpp"
 
 using namespace collcast;
 using namespace collcast::test;

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "inputs.hpp"
-#include "workload/period_run.hpp"
+#include "workload/faults/period_run.hpp"
 
 namespace collcast::test {
 

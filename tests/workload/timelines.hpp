@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "collcast/engine/engine.hpp"
-#include "workload/pipeline.hpp"
 #include "workload/plan.hpp"
+#include "workload/schedules/pipeline.hpp"
 #include "workload/timeline.hpp"
 
 namespace collcast::test {

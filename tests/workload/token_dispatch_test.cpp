@@ -1,6 +1,6 @@
 // Tokens sent once to each node and rank that has experts of theirs: chances against every choice of experts that there
 // is, what of it goes on the wire, and that nothing else changes.
-#include "workload/token_dispatch.hpp"
+#include "workload/layer/token_dispatch.hpp"
 
 #include <catch2/catch.hpp>
 

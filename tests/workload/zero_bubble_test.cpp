@@ -1,5 +1,5 @@
 // Zero-bubble schedules: order, published bubble rates, formula against timeline, memory.
-#include "workload/zero_bubble.hpp"
+#include "workload/schedules/zero_bubble.hpp"
 
 #include <catch2/catch.hpp>
 
@@ -10,7 +10,7 @@
 #include "inputs.hpp"
 #include "timelines.hpp"
 #include "workload/estimate_step.hpp"
-#include "workload/memory.hpp"
+#include "workload/memory/memory.hpp"
 #include "workload/timeline.hpp"
 
 using namespace collcast;

@@ -1,5 +1,5 @@
 // The zero-bubble schedule V: order, formula against timeline, published bubble rates, placement and memory.
-#include "workload/zero_bubble_v.hpp"
+#include "workload/schedules/zero_bubble_v.hpp"
 
 #include <catch2/catch.hpp>
 
@@ -14,9 +14,9 @@
 #include "inputs.hpp"
 #include "timelines.hpp"
 #include "workload/estimate_step.hpp"
-#include "workload/kept.hpp"
-#include "workload/memory.hpp"
-#include "workload/parameters.hpp"
+#include "workload/layer/kept.hpp"
+#include "workload/layer/parameters.hpp"
+#include "workload/memory/memory.hpp"
 #include "workload/timeline.hpp"
 
 using namespace collcast;

@@ -469,7 +469,7 @@ enum class BaseWeights { as_computed, nf4 };
 std::string_view to_string(BaseWeights);
 
 /// LoRA (Hu et al. 2021): beside each named matrix of every layer two of a low rank, which are trained in the place of
-/// the model's weights. Formulas: src/workload/adapters.hpp.
+/// the model's weights. Formulas: src/workload/layer/adapters.hpp.
 struct LowRankAdapters {
   int rank = 0;                                                   ///< 0: none, and the model's weights are trained
   std::optional<std::vector<AdapterModule>> target_modules = {};  ///< nothing: all that the layers have

@@ -1,6 +1,6 @@
 // What a GPU holds of a step, itemised down to what nvidia-smi shows, and the part that is too much.
 //
-// The step's own items are those of src/workload/memory.hpp. Around them, for every run of PyTorch on CUDA:
+// The step's own items are those of src/workload/memory/memory.hpp. Around them, for every run of PyTorch on CUDA:
 //   fragments  reserved by the allocator and no tensor's: allocated is 0.94 of reserved, SimuMax's share
 //              (github.com/MooreThreads/SimuMax). Serving: of what passes make and free again; weights and the cache of
 //              keys and values are taken once

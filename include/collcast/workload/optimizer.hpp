@@ -1,6 +1,6 @@
 // Adam whose states are narrower than fp32, by the fused Adam of Transformer Engine
-// (transformer_engine/pytorch/optimizers/fused_adam.py; formulas: src/workload/optimizer_bytes.hpp), or are in the
-// host's memory between updates. Both as Megatron-Core has them.
+// (transformer_engine/pytorch/optimizers/fused_adam.py; formulas: src/workload/memory/optimizer_bytes.hpp), or are in
+// the host's memory between updates. Both as Megatron-Core has them.
 #pragma once
 
 #include <string_view>
@@ -25,7 +25,7 @@ struct PrecisionAwareOptimizer {
 };
 
 /// Moments and fp32 parameters that are in the host's memory from one update to the next, which runs on the GPU:
-/// Megatron-Core's chunked_optimizer_state_offload. Formulas: src/workload/state_copies.hpp.
+/// Megatron-Core's chunked_optimizer_state_offload. Formulas: src/workload/memory/state_copies.hpp.
 struct OptimizerStateOffload {
   double fraction = 1;    ///< of what the optimizer keeps; 0: nothing
   int chunk_size_mb = 0;  ///< MiB of moments that come to the GPU together, each two at a time; 0: all at once

@@ -1,7 +1,7 @@
 // What TTFT, TPOT and the memory of a server are made of.
 //
 // The forecast sums these very values, so that an explanation (`collcast explain step`) cannot differ from its
-// figure. Formulas: src/workload/serving.hpp.
+// figure. Formulas: src/workload/serving/serving.hpp.
 #pragma once
 
 #include <algorithm>

@@ -4,7 +4,7 @@
 //
 // How many it brings depends on what is written, and is given: as a mean, or as the probability a that a drafted token
 // is accepted where those before it were, with which the mean is 1 + a + ... + a^k (Leviathan et al., section 3.1).
-// What passes take: src/workload/drafts.hpp.
+// What passes take: src/workload/serving/drafts.hpp.
 #pragma once
 
 #include <optional>

@@ -1,7 +1,7 @@
 // What the totals of a step are made of: parameters, memory, FLOPs, and the closed form of its time.
 //
 // The forecast sums these very values, so that an explanation (`collcast explain step`) cannot differ from its
-// figure. Formulas and sources: src/workload/parameters.hpp, memory.hpp, pipeline.hpp, estimate_step.hpp.
+// figure. Formulas and sources: src/workload/layer/parameters.hpp, memory.hpp, pipeline.hpp, estimate_step.hpp.
 #pragma once
 
 #include <algorithm>
@@ -234,7 +234,7 @@ struct MemoryTerms {  ///< of one rank of a stage
 /// `made`: the orders of a schedule that is made for times, once they are known; before, the most that such may hold.
 MemoryTerms memory_terms(const StepInputs&, int stage, const Orders& made = {});
 
-/// Activations that wait in the host's memory, of one rank and micro-batch (src/workload/host_copies.hpp).
+/// Activations that wait in the host's memory, of one rank and micro-batch (src/workload/layer/host_copies.hpp).
 struct OffloadingTerms {
   int layers = 0, of_layers = 0;  ///< 0: none wait there
   Volume copied{};                ///< to the host in the forward, and back in the backward
@@ -243,7 +243,8 @@ struct OffloadingTerms {
 };
 OffloadingTerms offloading_terms(const StepInputs&);
 
-/// The optimizer's states on their way from the host's memory and back, of one rank (src/workload/state_copies.hpp).
+/// The optimizer's states on their way from the host's memory and back, of one rank
+/// (src/workload/memory/state_copies.hpp).
 struct StateCopies {
   int chunks = 0;               ///< 0: nothing of the rank's is on the host
   Volume parameters{};          ///< fp32 parameters, or what the weights do not have of them: all before any update
