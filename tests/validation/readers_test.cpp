@@ -181,13 +181,6 @@ TEST_CASE("a column of a table is there once") {
   CHECK(csv_of("collective,size_bytes,time_us,inplace,a,a\nall_reduce,8,1,0,x,x\n").ok());  // nobody reads those
 }
 
-TEST_CASE("a log whose rows are all wrong says so, and not that it has none") {
-  const auto log = log_of(devices + new_heading + "8 2 float sum -1 9.5 0 0 3 9.5 0 0 4\n" + ending);
-  REQUIRE_FALSE(log.ok());
-  REQUIRE(log.errors().size() == 2);
-  CHECK(log.errors()[0].message == "3 results were wrong: this row is left out");
-}
-
 TEST_CASE("a test that says that its results were wrong is believed") {
   std::string failed = ending;
   failed.replace(failed.find("0 OK"), 4, "5 FAILED");
