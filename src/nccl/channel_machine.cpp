@@ -122,10 +122,11 @@ Fabric relayed(const Question& q, const Rates& rates, const Fabric& machine) {
 }
 
 /// Where some pairs of GPUs have no NVLink: which ways NCCL has for them. Over several nodes all NVLinks stay, by which
-/// GPUs reach NICs that are beside others.
+/// GPUs reach NICs that are beside others; under NCCL_NVB_DISABLE=1 none passes on, to such a NIC (PXN) neither.
 Rates with_nvlink_ways(const Question& q, Rates rates) {
+  if (!lacks_nvlinks(q.fabric.spec())) return rates;
   rates.through_gpus = q.c.environment.sends_through_gpus();
-  if (!sends_through_gpus(q.fabric.spec()) || (q.c.nodes > 1 && rates.through_gpus)) return rates;
+  if (q.c.nodes > 1 && rates.through_gpus) return rates;
   rates.nvlinks_of.emplace();
   // Where GPUs are reached over PCIe the closed form has none of them over NVLink.
   if (rates.through_gpus || q.c.nvlink)
@@ -182,7 +183,7 @@ std::vector<int> ways_of_channels(const Question& q, const Fabric& machine) {
 
 /// Over straight NVLinks the search's channels end beside the NIC that they leave by, and need no relay.
 bool leaves_by_own_nics(const Question& q) {
-  const Graph& graph = q.plan.algorithm == Algorithm::tree ? q.c.tree : q.c.ring;
+  const Graph& graph = graph_of(q);
   const auto own = [](const std::vector<ChannelNics>& nics) {
     return !nics.empty() && std::ranges::all_of(nics, [](const ChannelNics& n) { return n.way_out < PathType::pxn; });
   };

@@ -446,9 +446,10 @@ void put_channels(const Searched& searched, const Seen& seen, const std::vector<
   out.p2p_channels_per_peer = p2p_channels_per_peer(out, seen.system, first_node);
 }
 
-/// A GPU relays for those that have an NVLink of their own to it: where straight ones do not even go round, most have
-/// none.
-bool near_by_nvlink(const System& system, const std::vector<int>& gpus) {
+/// A GPU relays to a NIC that is nearer than by a processor [src/graph/paths.cc, ncclTopoComputePaths], for those that
+/// have an NVLink of their own to it: where straight ones do not even go round, most have none.
+bool relays_over_nvlink(const System& system, const std::vector<int>& gpus) {
+  if (nearest_nics(system, gpus).type >= PathType::pxn) return false;
   if (system.nvswitch || gpus.size() == 1) return true;
   const auto found = search(system, gpus, 1);
   return found && found->ring.type_inside == PathType::nvl;
@@ -561,7 +562,7 @@ Result<Communicator> connect(const Fabric& fabric, const Group& group, const Env
   put_loads_of_unlike(fabric, group, out);
   const bool relayed =
       out.nvlink && seen->environment.relays() && seen->environment.pxn_of_pairs &&
-      std::ranges::all_of(unlike, [&](const auto& gpus) { return near_by_nvlink(seen->system, gpus); });
+      std::ranges::all_of(unlike, [&](const auto& gpus) { return relays_over_nvlink(seen->system, gpus); });
   out.pairs = pair_terms(searched->found.of_pairs, relayed, fabric, group, unlike.size() == 1);
   out.gpu = gpu_terms(out, searched->found.nvlink, seen->system, unlike);
   if (out.nodes > 1) out.network_latency = network_latency(fabric, nodes);

@@ -149,7 +149,7 @@ std::vector<std::string> unused(const Environment& environment, const TopologySp
     if ((has(environment.without_effect, one.name) && !names_fewer_nics(one, spec)) ||
         (!spec.plugin.collnet && has(of_collnet, one.name)) || has(not_in(environment.launch.version), one.name) ||
         !is_of_consequence(one, spec) ||
-        (one.name == "NCCL_NVB_DISABLE" && (environment.bridges || !sends_through_gpus(spec))) ||
+        (one.name == "NCCL_NVB_DISABLE" && (environment.bridges || !lacks_nvlinks(spec))) ||
         (one.name == level_variable && environment.peer_level && level_changes_nothing(environment, spec)))
       out.push_back(one.name);
   return out;

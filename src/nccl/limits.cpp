@@ -387,7 +387,7 @@ Exchange exchange_of_unlike(const Communicator& c, CollectiveKind kind, double b
   out.local_peers = to_next ? (c.most_on_a_node > 1 ? 1 : 0) : (all_send ? c.most_on_a_node : loads.ranks_of_root) - 1;
   out.remote_peers = to_next ? 1 : c.ranks - (all_send ? fewest : loads.ranks_of_root);
   out.own_bytes = to_next ? 0 : out.per_peer;
-  out.nvlink = to_next ? c.gpu.pair_rates.next : all_send ? c.gpu.pair_rates.all : c.gpu.pair_rates.root;
+  out.to_peers = to_next ? c.gpu.pair_rates.next : all_send ? c.gpu.pair_rates.all : c.gpu.pair_rates.root;
   out.turns = std::min(c.pairs.nics_of_gpu, plan.channels * static_cast<int>(out.remote_peers));
   if (all_send || scatters) out.relayed_peers = all_send ? loads.relayed : loads.relayed_of_root;
   const double busiest = to_next ? loads.next : all_send ? loads.alltoall : scatters ? loads.scatter : loads.gather;
@@ -413,9 +413,9 @@ Exchange exchange_of(const Communicator& c, CollectiveKind kind, double bytes, c
   out.local_peers = to_next ? (per_node > 1 ? 1 : 0) : per_node - 1;
   out.remote_peers = to_next ? (c.nodes > 1 ? 1 : 0) : others;
   out.own_bytes = to_next ? 0 : out.per_peer;
-  out.nvlink = to_next                            ? c.gpu.pair_rates.next
-               : kind == CollectiveKind::alltoall ? c.gpu.pair_rates.all
-                                                  : c.gpu.pair_rates.root;
+  out.to_peers = to_next                            ? c.gpu.pair_rates.next
+                 : kind == CollectiveKind::alltoall ? c.gpu.pair_rates.all
+                                                    : c.gpu.pair_rates.root;
   if (out.remote_peers == 0) return out;
   out.turns = std::min(c.pairs.nics_of_gpu, plan.channels * static_cast<int>(out.remote_peers));
   const double all_nics = c.pairs.nics * out.turns / c.pairs.nics_of_gpu;
@@ -461,7 +461,8 @@ PointToPoint point_to_point(const Communicator& c, const Exchange& e, const Plan
   const bool local = e.local_peers > 0;
   PointToPoint out;
   if (c.nvlink) out.reached = c.factors.simple * p2p_nvlink(c, e, plan);
-  out.local = e.nvlink.value() * (c.nvlink ? out.reached : c.factors.simple * fitted::pcie_efficiency * way_factor(c));
+  out.local =
+      e.to_peers.value() * (c.nvlink ? out.reached : c.factors.simple * fitted::pcie_efficiency * way_factor(c));
   // Across nodes all peers together have more channels than a GPU needs.
   if (local && (c.nvlink || !c.environment.peer_access) && c.nodes == 1) {
     const bool copies = e.own_bytes > 0;

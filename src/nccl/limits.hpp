@@ -160,7 +160,7 @@ std::vector<TreeWay> tree_ways(const Communicator&, const Plan&);
 struct Exchange {
   double per_peer = 0, local_peers = 0, remote_peers = 0;
   double own_bytes = 0;      ///< that stay on the rank
-  Bandwidth nvlink{};        ///< of a GPU to its peers
+  Bandwidth to_peers{};      ///< of a GPU to those on its node
   double relayed_peers = 0;  ///< of the remote ones, reached over a GPU beside another NIC
   double nic_bytes = 0;      ///< through the NICs of a node
   double nics = 0;           ///< how many those are

@@ -60,7 +60,7 @@ class Loads {
 
 }  // namespace
 
-bool sends_through_gpus(const TopologySpec& spec) {
+bool lacks_nvlinks(const TopologySpec& spec) {
   std::map<int, std::set<int>> linked;
   for (const LinkGroup& link : spec.links) {
     const auto group = std::ranges::find(spec.devices, link.from, &DeviceGroup::name);

@@ -21,6 +21,6 @@ std::optional<PairRates> pair_rates(const System&, const std::vector<int>& gpus,
 std::optional<Bandwidth> ring_rate(const System&, const std::vector<std::vector<int>>& orders, int nodes);
 
 /// Whether a GPU of it has no NVLink to another one, and some third GPU has one to both.
-bool sends_through_gpus(const TopologySpec&);
+bool lacks_nvlinks(const TopologySpec&);
 
 }  // namespace collcast::nccl

@@ -74,8 +74,8 @@ class Paths {
  public:
   /// Where a path ends. Trees end at any GPU. A ring goes on to a NIC with room beside its last GPU: to the one that it
   /// came in by, where that has another GPU, or, across, to any. Where it must not cross, or has no room to, a NIC with
-  /// one GPU beside it is reached from any, over NVLink to that one (PXN) if GPUs relay, else by the host.
-  enum class End { anywhere, home, across, same };
+  /// one GPU beside it is reached from any, over NVLink to that one (PXN) if GPUs relay, or by the host.
+  enum class End { anywhere, home, across, same, host };
   Paths(const System& system, const std::vector<int>& gpus, const Nearest& near, End end, PathType worst)
       : system_(system),
         gpus_(gpus),
@@ -139,8 +139,9 @@ class Paths {
     // A tree's first GPU sends, too.
     if (end_ == End::anywhere) return keep(path, {came_by, came_by, near_.type, near_.type});
     const bool several = near_.gpus.at(came_by).size() > 1;
-    if (end_ == End::same && !several) return go_back(path, came_by);
-    const bool stays = (end_ == End::home && several) || end_ == End::same;
+    const bool goes_back = end_ == End::same || end_ == End::host;
+    if (goes_back && !several) return go_back(path, came_by);
+    const bool stays = (end_ == End::home && several) || goes_back;
     for (auto& [nic, room] : room_.nics) {
       const std::vector<Nearest::Gpu>& beside = near_.gpus.at(nic);
       if ((stays && nic != came_by) || room < between_ - slack) continue;
@@ -160,7 +161,8 @@ class Paths {
   bool go_back(const std::vector<int>& path, int nic) {
     const PathType way = way_to_nic(system_, near_, path.back(), nic);
     const bool by_host = is_by_host(near_, way);
-    if (by_host && system_.relays && near_.type < PathType::pxn) return false;
+    // Before longer ways NCCL takes relays for all rings.
+    if (by_host && end_ == End::same && system_.relays && near_.type < PathType::pxn) return false;
     double& room = room_.nics.at(nic);
     double& port = room_.ports.at(near_.gpus.at(nic).front().gpu);
     if (room < between_ - slack || port < between_ - slack) return false;
@@ -215,12 +217,12 @@ Rings rings_over_nvlinks(const System& system, const std::vector<int>& gpus, con
   using End = Paths::End;
   const std::vector<Entry> all = entries(system, near, speed);
   // Where none ends beside a NIC, as one GPU is beside the only one, they go back to it over NVLink or the host.
-  std::vector<End> ends{End::home, End::across, End::same};
-  if (system.cross_nic == CrossNic::always) ends = {End::across, End::same};
-  if (system.cross_nic == CrossNic::never) ends = {End::same};
+  std::vector<End> ends{End::home, End::across, End::same, End::host};
+  if (system.cross_nic == CrossNic::always) ends = {End::across, End::same, End::host};
+  if (system.cross_nic == CrossNic::never) ends = {End::same, End::host};
   Rings found;
   for (const End end : ends) {
-    if (found.order.size() == all.size()) break;
+    if (found.order.size() == all.size() || (end == End::host && found.count > 0)) break;
     Rings of_end;
     for (const PathType worst : nvlink_types) {
       // Back to the NIC they came by, rings may go through GPUs whatever goes elsewhere, as with NCCL_CROSS_NIC=0.

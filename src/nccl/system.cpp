@@ -38,16 +38,10 @@ double socket_gb(CpuFamily cpu) {
 
 double in_gb(Bandwidth rate) { return rate.value() / 1e9; }
 
-/// NVLinks of a group of links, straight or to a switch.
-void add_nvlinks(System& out, const LinkGroup& link, const std::vector<std::pair<int, int>>& pairs, bool to_switch) {
+/// Straight NVLinks of a group of links.
+void add_nvlinks(System& out, const LinkGroup& link, const std::vector<std::pair<int, int>>& pairs) {
   const NvlinkSpeed one = nvlink_speed(out.compute_capability);
   const double links = link.bandwidth.value() / one.data_sheet.value(), counted = links * in_gb(one.counted);
-  if (to_switch) {
-    out.nvswitch = true;
-    out.nvlink_speed += counted;
-    out.nvlink_rate = out.nvlink_rate + link.bandwidth;
-    return;
-  }
   for (const auto& [a, b] : pairs) {
     const auto i = static_cast<std::size_t>(a), j = static_cast<std::size_t>(b);
     out.nvlinks[i][j] += counted;
@@ -57,6 +51,17 @@ void add_nvlinks(System& out, const LinkGroup& link, const std::vector<std::pair
   for (const double s : out.nvlinks.front()) speed += s;
   out.nvlink_speed = speed;
   out.nvlink_rate = speed * 1e9 / one.counted.value() * one.data_sheet;
+}
+
+/// All NVSwitches of a node are one in NCCL, whatever joins them [src/graph/topo.cc, ncclTopoAddNvLinks]. The GPU that
+/// has least says what all have of it; where one has nothing there is none.
+void put_switch(System& out, const std::vector<Bandwidth>& to_switches) {
+  const auto least = std::ranges::min_element(to_switches);
+  if (least == to_switches.end() || !(least->value() > 0)) return;
+  const NvlinkSpeed one = nvlink_speed(out.compute_capability);
+  out.nvswitch = true;
+  out.nvlink_rate = *least;
+  out.nvlink_speed = least->value() / one.data_sheet.value() * in_gb(one.counted);
 }
 
 }  // namespace
@@ -102,13 +107,19 @@ System system_of(const TopologySpec& spec, int compute_capability, const Environ
   const auto gpus = static_cast<std::size_t>(out.gpus);
   out.nvlinks.assign(gpus, std::vector<double>(gpus, 0));
   out.nic_speed = in_gb(network_rate(spec.network));
+  std::vector<Bandwidth> to_switches(gpus);
   for (const LinkGroup& link : spec.links) {
     const auto [from, from_group] = groups.at(link.from);
     const auto [to, to_group] = groups.at(link.to);
     const auto pairs = wired_pairs(link, from_group->count, to_group->count);
     if (link.kind == LinkKind::nvlink) {
-      const bool to_switch = from_group->kind == DeviceKind::nvswitch || to_group->kind == DeviceKind::nvswitch;
-      if (nvlink) add_nvlinks(out, link, pairs, to_switch);
+      const bool of_switch = from_group->kind == DeviceKind::nvswitch || to_group->kind == DeviceKind::nvswitch;
+      if (nvlink && !of_switch) add_nvlinks(out, link, pairs);
+      for (const auto& [a, b] : pairs) {
+        if (!nvlink || !of_switch) break;
+        if (from_group->kind == DeviceKind::gpu) to_switches[static_cast<std::size_t>(a)] += link.bandwidth;
+        if (to_group->kind == DeviceKind::gpu) to_switches[static_cast<std::size_t>(b)] += link.bandwidth;
+      }
       continue;
     }
     const double rate = in_gb(link.bandwidth);
@@ -121,6 +132,7 @@ System system_of(const TopologySpec& spec, int compute_capability, const Environ
       out.edges[static_cast<std::size_t>(other)].push_back({one, speed, rate, link.kind});
     }
   }
+  put_switch(out, to_switches);
   return out;
 }
 

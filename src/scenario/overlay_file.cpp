@@ -234,7 +234,7 @@ std::string residual_text(const Calibration::Residual& r) {
   return fmt::format("      {}: {{rows: {}, before: {:.4f}, after: {:.4f}{}}}{}\n", r.band, r.rows, r.before, r.after,
                      interval,
                      r.is_worse()     ? "   # worse than without the fit"
-                     : r.is_far_off() ? "   # still far off: what is missing is in none of these parameters"
+                     : r.is_far_off() ? "   # still far off: no values of the parameters were found that leave less"
                                       : "");
 }
 

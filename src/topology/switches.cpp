@@ -154,8 +154,9 @@ Diagnostics switches_apart(const TopologySpec& spec) {
   const std::string& first = links.of_switch.begin()->first.group;
   return {
       {find_group(spec, first)->where,
-       fmt::format("data from one GPU to another goes through one of {} NVSwitches, at the rate of a link to it",
-                   links.of_switch.size()),
+       fmt::format(
+           "simulated data from one GPU to another goes through one of {} NVSwitches, at the rate of a link to it",
+           links.of_switch.size()),
        "describe them as one, with the bandwidth of all NVLinks of a GPU; those that every GPU has links of the same "
        "latency to, and as much in sum as every other GPU, and nothing else, count as one by themselves"}};
 }

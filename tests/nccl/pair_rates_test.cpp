@@ -46,7 +46,7 @@ TEST_CASE("machines whose GPUs send through others are those with a partial mesh
   CHECK(partial.size() >= 2);
   for (const TopologyEntry& entry : list_topologies(test::source_tree())) {
     INFO(entry.name);
-    CHECK(nccl::sends_through_gpus(test::shipped(entry.name)) ==
+    CHECK(nccl::lacks_nvlinks(test::shipped(entry.name)) ==
           (std::find(partial.begin(), partial.end(), entry.name) != partial.end()));
   }
 }

@@ -6,6 +6,7 @@
 
 #include <catch2/catch.hpp>
 
+#include <algorithm>
 #include <map>
 #include <set>
 
@@ -287,4 +288,49 @@ TEST_CASE("a ring whose last GPU has no NIC near goes back to its first one's by
     for (const nccl::ChannelNics& one : c.ring.nics) CHECK((one.in == one.out && one.way_out == nccl::PathType::sys));
   }
   CHECK(test::communicator("polaris", 2).ring.type_between == nccl::PathType::phb);
+}
+
+TEST_CASE("NVSwitches of a node are one, of which all have what the GPU with the least NVLinks has") {
+  const TopologySpec whole = test::shipped("dgx-h100");
+  const auto to_switch = std::ranges::find(whole.links, LinkKind::nvlink, &LinkGroup::kind);
+  REQUIRE(to_switch != whole.links.end());
+  REQUIRE(to_switch->from == "gpu");
+  const auto at = to_switch - whole.links.begin();
+  const auto of = [](const TopologySpec& spec) {
+    const Result<Fabric> fabric = Fabric::build(spec, 1);
+    REQUIRE(fabric.ok());
+    const auto c = nccl::connect(*fabric, Group::strided(Rank(0), 1, fabric->ranks_per_node()));
+    REQUIRE(c.ok());
+    return *c;
+  };
+  // GPUs 0 to 6 in one list, GPU 7 in another.
+  const auto split = [&](double share_of_last) {
+    TopologySpec spec = whole;
+    LinkGroup& most = spec.links[static_cast<std::size_t>(at)];
+    most.wiring = Wiring::pairs;
+    for (int gpu = 0; gpu < 7; ++gpu) most.pairs.emplace_back(gpu, 0);
+    LinkGroup last = most;
+    last.pairs = {{7, 0}};
+    last.bandwidth = last.bandwidth * share_of_last;
+    spec.links.push_back(last);
+    return spec;
+  };
+  const nccl::Communicator as_one = of(whole), in_lists = of(split(1)), slower = of(split(0.5));
+  CHECK(in_lists.gpu.nvlink == as_one.gpu.nvlink);
+  CHECK(in_lists.ring.channels == as_one.ring.channels);
+  CHECK(in_lists.ring.inside == as_one.ring.inside);
+  REQUIRE(in_lists.nvls.has_value());
+  CHECK(in_lists.nvls->inside == as_one.nvls->inside);
+  CHECK(slower.gpu.nvlink == as_one.gpu.nvlink * 0.5);
+  CHECK(slower.ring.channels * slower.ring.inside.value() < as_one.ring.channels * as_one.ring.inside.value());
+  // A trunk between switches is no GPU's.
+  TopologySpec trunk = whole;
+  trunk.devices.push_back({"further", DeviceKind::nvswitch, 1, {}});
+  LinkGroup between = trunk.links[static_cast<std::size_t>(at)];
+  between.from = "nvswitch";
+  between.to = "further";
+  between.wiring = Wiring::pairs;
+  between.pairs = {{0, 0}};
+  trunk.links.push_back(between);
+  CHECK(of(trunk).gpu.nvlink == as_one.gpu.nvlink);
 }
