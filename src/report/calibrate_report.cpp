@@ -68,6 +68,7 @@ Json machine_json(const CalibrateReport& report, const CalibrateReport::Machine&
   Json out;
   const bool is_nccl = report.library == "nccl";
   out["topology"] = machine.topology;
+  out["digest"] = machine.digest;
   out["matched_by"] = machine.matched_by;
   out["base_latency_s"] = is_nccl ? Json() : Json(machine.base_latency.count());
   out["latency_scale"] = is_nccl ? Json() : Json(machine.latency_scale);
