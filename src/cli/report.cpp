@@ -6,7 +6,6 @@
 #include <filesystem>
 #include <memory>
 #include <ostream>
-#include <set>
 #include <sstream>
 #include <utility>
 
@@ -14,6 +13,7 @@
 #include "cli/inputs.hpp"
 #include "cli/output.hpp"
 #include "cli/patience.hpp"
+#include "cli/said_once.hpp"
 #include "cli/saved_files.hpp"
 #include "cli/scenario_options.hpp"
 #include "cli/sweep.hpp"
@@ -96,36 +96,6 @@ void add_forecast(const ScenarioArgs& args, const Session& session, const Patien
   out.overview.items.push_back({NamedResult(saved->front().name, saved->front()),
                                 simulated ? timeline_chart(timeline.schedule, timeline.timeline) : TimelineChart()});
 }
-
-/// What variants of one scenario say: each thing once, whatever variant it is of.
-class SaidOnce {
- public:
-  explicit SaidOnce(const Session& session)
-      : err_(session.err), quiet_{session.out,         heard_,       session.style, false, session.search,
-                                  session.environment, session.words} {}
-
-  const Session& session() const { return quiet_; }
-  /// What was heard since is told: a line, with those below that are indented.
-  void tell() {
-    std::istringstream heard(heard_.str());
-    heard_.str("");
-    std::string one;
-    const auto end = [&] {
-      if (said_.insert(one).second) err_ << one;
-      one.clear();
-    };
-    for (std::string line; std::getline(heard, line); one += line + '\n')
-      if (!line.starts_with(' ')) end();
-    end();
-    err_ << std::flush;
-  }
-
- private:
-  std::ostream& err_;
-  std::ostringstream heard_;
-  Session quiet_;
-  std::set<std::string> said_;
-};
 
 void add_scenario(const ReportArgs& args, const std::string& input, const Session& session, const Patience& patience,
                   Collected& out) {

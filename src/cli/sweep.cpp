@@ -3,10 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <ostream>
-#include <sstream>
 
 #include "cli/progress.hpp"
+#include "cli/said_once.hpp"
 #include "cli/values.hpp"
 #include "collcast/base/text.hpp"
 #include "collcast/report/sweep_document.hpp"
@@ -179,7 +178,9 @@ Sweep sweep_of(const std::vector<std::string>& sweeps, const ScenarioArgs& args,
 Exit run_sweep(const ScenarioArgs& args, const Sweep& sweep, const Patience& patience, Format format,
                const OutputOptions& output, const Session& session) {
   SweepReport report;
-  if (sweep.has_gates) report.said.push_back("the scenario's gates are not checked in a sweep");
+  std::vector<std::string> of_all;  // what no point says by itself
+  if (sweep.has_gates) of_all.emplace_back("the scenario's gates are not checked in a sweep");
+  report.said = of_all;
   report.scenario = sweep.scenario;
   report.title = sweep.title;
   if (!sweep.variants.empty()) report.axes.emplace_back("what_if");
@@ -187,15 +188,14 @@ Exit run_sweep(const ScenarioArgs& args, const Sweep& sweep, const Patience& pat
   const std::vector<Point> points = points_of(args, sweep);
   Diagnostics wrong;
   std::size_t ran = 0;
+  SaidOnce heard(session);  // and told at the end
   {
     Progress progress(session, points.size());
-    // What a point says is said once, at the end.
-    std::ostringstream unread;
-    const Session quiet{session.out, unread, session.style, false, session.search, session.environment};
     for (const Point& point : points) {
       if (patience.is_over()) break;
       progress.begin(fmt::format("{} {}", report.scenario, fmt::join(point.values, " ")));
-      Result<StepReport> step = forecast(point.args, quiet, nullptr, patience);
+      Result<StepReport> step = forecast(point.args, heard.session(), nullptr, patience);
+      step ? heard.keep() : heard.forget();
       if (!step && patience.has_ended_work()) break;
       if (!step && wrong.empty()) wrong = errors_at(point, report.axes, step.errors());
       report.rows.push_back({point.values, std::nullopt, step ? std::string() : reason_of(step.errors(), sweep.files)});
@@ -204,14 +204,16 @@ Exit run_sweep(const ScenarioArgs& args, const Sweep& sweep, const Patience& pat
       report.partial = report.partial || step->partial;
       add_said(step->said, report.said);
       // A step's own page and document say it.
-      if (const auto thin = thin_spines_text(step->machine); thin && step->inputs) add_said({*thin}, report.said);
+      if (const auto thin = thin_spines_text(step->machine); thin && step->inputs) add_said({*thin}, of_all);
       report.rows.back().step = std::move(step).value();
     }
   }
   if (ran == 0 && report.rows.size() == points.size()) return refuse(session, wrong);
   if (ran == 0) return patience.give_up(session, "no point of the sweep was done", "expected a longer --time-limit");
-  add_said(impossible_rates(report), report.said);
-  say(session, report.said);
+  add_said(impossible_rates(report), of_all);
+  add_said(of_all, report.said);
+  heard.tell();
+  say(session, of_all);
   if (report.rows.size() < points.size()) {
     report.partial = true;
     report.said.push_back(patience.tell_partial(

@@ -6,9 +6,11 @@
 #include <array>
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <memory>
 #include <ostream>
 #include <set>
+#include <tuple>
 
 #include "cli/collective_options.hpp"
 #include "cli/commands.hpp"
@@ -162,13 +164,22 @@ Diagnostics unused_overlay(const ValidateArgs& args, const ValidateReport& repor
 }
 
 /// Files of a folder that could not be read and rows without a time, beside the tables that could not be scored;
-/// without their folder.
+/// without their folder. A line that two of them are of in the same words has their columns.
 void add_unread(const Diagnostics& unread, ValidateReport& report) {
-  for (const Diagnostic& reason : unread)
+  const auto key_of = [](const Diagnostic& reason) {
+    return std::tuple(reason.where.file, reason.where.line, reason.message);
+  };
+  std::map<std::tuple<std::string, int, std::string>, int> alike;
+  for (const Diagnostic& reason : unread) ++alike[key_of(reason)];
+  for (const Diagnostic& reason : unread) {
+    std::string why = reason.message;
+    if (reason.where.line > 0 && alike[key_of(reason)] > 1)
+      why += fmt::format(" (line {}, column {})", reason.where.line, reason.where.column);
+    else if (reason.where.line > 0)
+      why += fmt::format(" (line {})", reason.where.line);
     report.unscored.push_back(
-        {std::filesystem::path(reason.where.file).filename().string(),
-         reason.message + (reason.where.line > 0 ? fmt::format(" (line {})", reason.where.line) : ""), reason.hint,
-         reason.where});
+        {std::filesystem::path(reason.where.file).filename().string(), std::move(why), reason.hint, reason.where});
+  }
 }
 
 /// What has no meaning beside --leave-one-out, which fits and predicts by itself.

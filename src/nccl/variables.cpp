@@ -260,6 +260,15 @@ void read_thread_thresholds(const Setting& setting, Environment& out, Diagnostic
 
 void not_followed(const Setting& setting, Environment& out, Diagnostics&) { out.not_followed.push_back(setting); }
 
+/// Of anything else NCCL says that it takes AUTO instead [src/graph/topo.cc].
+void read_nics_policy(const Setting& setting, Environment& out, Diagnostics& errors) {
+  constexpr std::string_view most = "max:";
+  const std::string word = lower(setting.value);
+  const auto number = word.starts_with(most) ? whole(std::string_view(word).substr(most.size())) : std::nullopt;
+  if (word == "auto" || word == "all" || (number && *number > 0)) return not_followed(setting, out, errors);
+  errors.push_back(wrong(setting, "no such policy", "expected AUTO, ALL or MAX:N, with N from 1"));
+}
+
 void read_pair_chunk(const Setting& setting, Environment& out, Diagnostics&) { out.pair_chunks.push_back(setting); }
 
 /// In the order in which a hint looks for the nearest name: of equally near ones the first is offered.
@@ -457,7 +466,7 @@ constexpr std::array all_variables{
     Variable{"NCCL_MNNVL_CLIQUE_ID", not_followed},
     Variable{"NCCL_MNNVL_RAIL_PER_HOST", not_followed},
     Variable{"NCCL_MNNVL_SCATTER_NETS_ENABLE", not_followed},
-    Variable{"NCCL_NETDEVS_POLICY", not_followed},
+    Variable{"NCCL_NETDEVS_POLICY", read_nics_policy},
     Variable{"NCCL_PXN_C2C", not_followed},
     Variable{"NCCL_NET_GDR_C2C", not_followed},
     Variable{"NCCL_LL128_C2C", not_followed},

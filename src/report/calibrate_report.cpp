@@ -68,6 +68,7 @@ Json machine_json(const CalibrateReport& report, const CalibrateReport::Machine&
   Json out;
   const bool is_nccl = report.library == "nccl";
   out["topology"] = machine.topology;
+  out["digest"] = machine.digest;
   out["matched_by"] = machine.matched_by;
   out["base_latency_s"] = is_nccl ? Json() : Json(machine.base_latency.count());
   out["latency_scale"] = is_nccl ? Json() : Json(machine.latency_scale);
@@ -212,11 +213,15 @@ std::vector<std::string> fit_warnings(const CalibrateReport& report) {
       const bool worse = std::ranges::count(machine.worse, band) > 0;
       if (!worse && std::ranges::count(machine.far_off, band) == 0) continue;
       const auto i = static_cast<std::size_t>(band);
+      // As the overlay's comment says it (overlay_file.cpp).
+      const char* none_better = report.library == "nccl"
+                                    ? "; the fit found none better: errors beyond a fifth count less in it, and "
+                                      "factors are held near 1"
+                                    : "; the fit found none better";
       out.push_back(fmt::format("{}: sizes {} are {}: median error {} -> {} over {}{}", machine.topology, band_texts[i],
                                 worse ? "further off with the fit than without it" : "still far off with the fit",
                                 percent(machine.before[i].median_ape), percent(machine.after[i].median_ape),
-                                counted(machine.before[i].n, "row"),
-                                worse ? "" : "; no values of its parameters were found that leave less"));
+                                counted(machine.before[i].n, "row"), worse ? "" : none_better));
     }
   return out;
 }

@@ -235,6 +235,22 @@ Table faults_table(const Overview& o) {
   return out;
 }
 
+/// Of the document's machine; of a calibration's machines with their names, where they are few.
+std::string machine_digests(const SavedResult& result) {
+  if (const std::string one = fact_of(result, "machine.digest"); !one.empty()) return one;
+  constexpr std::string_view prefix = "digest of ";
+  constexpr std::size_t few = 3;
+  std::vector<const SavedFact*> all;
+  for (const SavedFact& fact : result.facts)
+    if (fact.name.starts_with(prefix)) all.push_back(&fact);
+  if (all.size() == 1) return all.front()->value;
+  if (all.size() > few) return counted(static_cast<std::int64_t>(all.size()), "machine");
+  std::vector<std::string> texts;
+  for (const SavedFact* fact : all)
+    texts.push_back(fmt::format("{} {}", fact->name.substr(prefix.size()), fact->value));
+  return fmt::format("{}", fmt::join(texts, "; "));
+}
+
 Table provenance_table(const Overview& o) {
   Table out{"provenance",
             {{"result", "", Align::left},
@@ -246,7 +262,7 @@ Table provenance_table(const Overview& o) {
   for (const OverviewItem& item : o.items) {
     const SavedResult& r = item.result.result;
     out.rows.push_back({item.result.name, r.schema, r.version.empty() ? std::string("-") : "collcast " + r.version,
-                        fact_of(r, "machine.digest"), r.digest});
+                        machine_digests(r), r.digest});
   }
   return out;
 }

@@ -65,6 +65,8 @@ void add_machine(const SavedValue& machine, SavedResult& out) {
                    {"measured_to_predicted_p90", from.number("measured_to_predicted_p90")}};
     out.rows.push_back(std::move(row));
   }
+  if (const std::string digest = machine.text("digest"); !digest.empty())
+    out.facts.push_back({"digest of " + name, digest});
   out.facts.push_back({"tables of " + name, texts_of(machine, "tables")});
   if (!machine.has("parameters")) return;  // of an older version
   out.facts.push_back({"range of " + name, range_text(machine.object("fitted_to"))});

@@ -35,6 +35,9 @@ struct Request {
 /// messages: "machine", "scenario", "kernel table".
 Result<std::string> find_file(const Request&, const std::vector<std::string>& folders, const std::string& what);
 std::string folder_of(const std::string& file);
+/// Where a file is sought that is named at `named_at` of what was read from `file`: what a person types, from where
+/// they are.
+std::string folder_of(const Location& named_at, const std::string& file);
 /// `file` as seen from `folder`.
 std::string beside(const std::string& folder, const std::string& file);
 /// Stems of the .yaml files of the folders, sorted, each with the file that wins.
@@ -70,7 +73,7 @@ Result<std::string> read_named(std::string& name, const Location& where, const s
 /// " (place)" of a value that another one does not fit.
 std::string seen_at(const Reader&, const std::string& path);
 /// `trains`: what a config.json says of multi-token prediction is of use, unless the section says it.
-TransformerConfig read_model(Reader&, const Node&, bool trains, const std::string& folder,
+TransformerConfig read_model(Reader&, const Node&, bool trains, const std::string& file,
                              const std::vector<std::string>& scenarios, std::optional<Quantization>& quantized);
 /// `serves`: of inference, which has no degrees and orders that only training has.
 /// `file`: of the scenario; a schedule that it names is beside it, one of the command line beside the person.

@@ -20,6 +20,10 @@ std::string folder_of(const std::string& file) {
   return slash == std::string::npos ? std::string() : file.substr(0, slash);
 }
 
+std::string folder_of(const Location& named_at, const std::string& file) {
+  return named_at.file == file ? folder_of(file) : std::string();
+}
+
 std::string beside(const std::string& folder, const std::string& file) {
   if (folder.empty() || file.starts_with('/')) return file;
   std::string_view rest = file;

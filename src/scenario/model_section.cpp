@@ -157,7 +157,7 @@ void read_parallel_mlp(Reader& reader, const Node& node, ParallelMlp& p) {
 
 }  // namespace
 
-TransformerConfig read_model(Reader& reader, const Node& node, bool trains, const std::string& folder,
+TransformerConfig read_model(Reader& reader, const Node& node, bool trains, const std::string& file,
                              const std::vector<std::string>& scenarios, std::optional<Quantization>& quantized) {
   TransformerConfig m;
   Object o(reader, node, "model");
@@ -167,8 +167,9 @@ TransformerConfig read_model(Reader& reader, const Node& node, bool trains, cons
   if (has_config) {
     Origins origins;
     Diagnostics warnings;
+    const Location where = node.find("config")->at.location();
     const Result<TransformerConfig> loaded =
-        load_config(config, node.find("config")->at.location(), folder, scenarios, origins, warnings, quantized);
+        load_config(config, where, folder_of(where, file), scenarios, origins, warnings, quantized);
     for (const Diagnostic& warning : warnings) reader.warn(warning);
     if (loaded) {
       m = *loaded;

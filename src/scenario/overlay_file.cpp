@@ -229,13 +229,16 @@ std::string links_text(const Calibration& c) {
                      c.efficiency[1], c.efficiency[2]);
 }
 
-std::string residual_text(const Calibration::Residual& r) {
+std::string residual_text(const Calibration::Residual& r, Library library) {
   const std::string interval = r.high > 0 ? fmt::format(", low: {:.4f}, high: {:.4f}", r.low, r.high) : "";
   return fmt::format("      {}: {{rows: {}, before: {:.4f}, after: {:.4f}{}}}{}\n", r.band, r.rows, r.before, r.after,
                      interval,
-                     r.is_worse()     ? "   # worse than without the fit"
-                     : r.is_far_off() ? "   # still far off: no values of the parameters were found that leave less"
-                                      : "");
+                     r.is_worse()      ? "   # worse than without the fit"
+                     : !r.is_far_off() ? ""
+                     : library == Library::nccl
+                         ? "   # still far off: the fit found none better; errors beyond a fifth count less in it, and "
+                           "factors are held near 1"
+                         : "   # still far off: the fit found none better");
 }
 
 std::string range_text(const Calibration::Range& range) {
@@ -260,7 +263,7 @@ std::string overlay_text(const Overlay& overlay) {
     for (const std::string& remark : c.remarks) out += fmt::format("    # {}\n", remark);
     if (c.range) out += range_text(*c.range);
     if (!c.residuals.empty()) out += "    median_error:\n";
-    for (const Calibration::Residual& r : c.residuals) out += residual_text(r);
+    for (const Calibration::Residual& r : c.residuals) out += residual_text(r, c.library);
     if (!c.tables.empty()) out += "    tables:\n";
     for (const std::string& table : c.tables) out += fmt::format("      - \"{}\"\n", table);
   }

@@ -180,13 +180,12 @@ void read_machine(Reader& reader, const Request& topology, const SearchPath& sea
 }
 
 StepInputs read_step(Reader& reader, Object& o, const std::string& file, const SearchPath& search) {
-  const std::string folder = folder_of(file);
   StepInputs step;
   const Node* model = o.required_map("model");
   const Node* inference = o.optional_map("inference");
   std::optional<Quantization> quantized;
   if (model != nullptr)
-    step.model = read_model(reader, *model, inference == nullptr, folder, search.scenarios, quantized);
+    step.model = read_model(reader, *model, inference == nullptr, file, search.scenarios, quantized);
   step.layout = read_layout(reader, o.section("layout"), file, search.scenarios, inference != nullptr);
   if (inference != nullptr) {
     for (const char* key : {"batch", "training", "faults", "placement"})
@@ -239,7 +238,7 @@ Scenario read_scenario(Reader& reader, const Node& tree, const std::string& file
   scenario.file = file;
   Object o(reader, tree, "");
   if (tree.kind != Node::Kind::map || !read_schema(reader, o, "collcast.scenario.v1")) return scenario;
-  Request topology{"", folder_of(file), {file}};
+  Request topology{"", "", {file}};
   o.required("name", scenario.name, AsName{});
   o.optional("title", scenario.title, AsText{});
   const bool has_topology = o.required("topology", topology.name_or_file, AsText{});
@@ -272,7 +271,10 @@ Scenario read_scenario(Reader& reader, const Node& tree, const std::string& file
   reader.finish();
 
   // The machine is read even if the scenario has errors: all of them at once.
-  if (has_topology) topology.where = tree.find("topology")->at.location();
+  if (has_topology) {
+    topology.where = tree.find("topology")->at.location();
+    topology.folder = folder_of(topology.where, file);
+  }
   if (options.topology) {
     topology = {*options.topology, "", of_option("--topology", *options.topology), options.machine};
     reader.found("topology", topology.where);

@@ -37,9 +37,8 @@ struct AsSchedule {
 
 void read_own_schedule(Reader& reader, const Node& at, std::string name, const std::string& file,
                        const std::vector<std::string>& scenarios, bool has_vpp, ParallelLayout& l) {
-  // What a person types is found from where they are.
-  const bool typed = at.at.location().file != file;
-  const Result<std::string> text = read_named(name, at.at.location(), typed ? "" : folder_of(file), scenarios);
+  const Location where = at.at.location();
+  const Result<std::string> text = read_named(name, where, folder_of(where, file), scenarios);
   Result<OwnSchedule> read = text ? parse_schedule(*text, name) : Result<OwnSchedule>(text.errors());
   if (!read) {
     reader.error(read.errors());

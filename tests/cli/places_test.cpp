@@ -1,6 +1,7 @@
 // Where errors about a machine stand: at the value that makes them, in a file, an option or a variant of a scenario.
 #include <catch2/catch.hpp>
 
+#include <filesystem>
 #include <utility>
 #include <vector>
 
@@ -43,6 +44,38 @@ TEST_CASE("an error that --set makes in a shipped machine stands at the --set") 
       {"step llama3-70b-64xh100 --set topology.network.attach=cpu",
        "--set topology.network.attach=cpu:1:31: error: the network attaches to 'cpu'"}};
   for (const auto& [words, beginning] : cases) check_first_line(words, beginning);
+}
+
+TEST_CASE("a machine and a model that a scenario names are beside it, those of --set and --sweep where a person is") {
+  const Folder folder;
+  std::filesystem::create_directories(folder.path() / "there");
+  const std::string machine = "schema: collcast.topology.v1\nextends: dgx-h100\nname: ";
+  folder.write("m.yaml", machine + "ours\n");
+  folder.write("there/m.yaml", machine + "theirs\n");
+  folder.write("there/s.yaml",
+               "schema: collcast.scenario.v1\nname: s\ntopology: dgx-h100\nmodel: {layers: 8, hidden: 1024, heads: 16, "
+               "ffn: 4096, vocab: 1000}\nbatch: {sequence: 128, global_batch: 2}\nwhat_if: {theirs: {title: t, set: "
+               "{topology: ./m.yaml}}}\n");
+  const auto step = [&](const std::string& options) {
+    return run_shell("collcast step there/s.yaml --method estimate --format json " + options, folder.path());
+  };
+  const auto machine_of = [&](const std::string& options) {
+    const Outcome done = step(options);
+    INFO(options << '\n' << done.err);
+    REQUIRE(done.exit == 0);
+    return nlohmann::json::parse(done.out).at("machine").at("topology").get<std::string>();
+  };
+  CHECK(machine_of("") == "dgx-h100");
+  CHECK(machine_of("--what-if theirs") == "theirs");
+  CHECK(machine_of("--set topology=m.yaml") == "ours");
+  CHECK(machine_of("--topology m.yaml") == "ours");
+  CHECK(machine_of("--set topology=there/m.yaml") == "theirs");
+  CHECK(step("--sweep topology=m.yaml,there/m.yaml").exit == 0);
+  CHECK(step("--set topology=n.yaml").err ==
+        "--set topology=n.yaml:1:16: error: file 'n.yaml' does not exist\n"
+        "    hint: did you mean 'm.yaml' there? check the path; it is relative to the working directory\n");
+  CHECK(step("--set model.config=c.json")
+            .err.starts_with("--set model.config=c.json:1:20: error: file 'c.json' does not exist\n"));
 }
 
 TEST_CASE("a number of nodes that a machine cannot have stands at the option that asks for it") {

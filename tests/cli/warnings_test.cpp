@@ -64,6 +64,36 @@ TEST_CASE("NVSwitches of which a route takes one: every command warns once, its 
   }
 }
 
+TEST_CASE("a sweep prints warnings at their places, as the step alone does") {
+  const Folder folder;
+  folder.write("boards.yaml", two_boards);
+  const std::string machine = (folder.path() / "boards.yaml").string();
+  const std::string scenario = "llama3-8b-8xh100 --method estimate --set topology=" + machine;
+  const auto line_of = [](const std::string& err) {
+    const std::size_t at = err.find(one_of_them);
+    if (at == std::string::npos) return std::string();
+    const std::size_t from = err.rfind('\n', at) + 1;
+    return err.substr(from, err.find('\n', at) - from);
+  };
+  const std::string alone = line_of(call("step " + scenario).err);
+  CHECK(alone.starts_with(machine + ":"));
+  CHECK(times(alone, "boards.yaml") == 1);
+  for (const char* sweep : {" --sweep training.zero=0,1", " --sweep layout.tp=2,3", " --sweep layout.tp=3,2"}) {
+    const Called swept = call("step " + scenario + sweep);
+    INFO(swept.err);
+    CHECK(line_of(swept.err) == alone);
+    CHECK(times(swept.err, one_of_them) == 1);
+  }
+}
+
+TEST_CASE("a warning at every value that is swept is one") {
+  const Called swept = call(
+      "step llama3-8b-8xh100 --method estimate --library nccl --sweep collectives.algorithm=ring,tree --format json");
+  INFO(swept.err);
+  CHECK(times(swept.err, "algorithm, chunks or channels have no effect on library nccl") == 1);
+  CHECK(times(json::parse(swept.out).at("warnings"), "chunks or channels have no effect on library nccl") == 1);
+}
+
 TEST_CASE("four NVSwitches with links of a quarter are one with the whole, in every figure") {
   const std::string four = " --set node.devices.nvswitch.count=4 --set node.links.0.bandwidth=112.5GB/s";
   const auto rows = [](const std::string& words) { return document_of(words).at("rows"); };

@@ -365,6 +365,14 @@ TEST_CASE("variables of NCCL 2.28.9 are known, and those of consequence on some 
     CHECK(unused(e(name.c_str(), value.c_str()), test::shipped("gb200-nvl72")) == std::vector<std::string>{name});
   }
   CHECK(warnings(e("NCCL_NETDEVS_POLICY", "ALL"), 1, test::shipped("dgx-h100")).empty());
+  CHECK(warnings(e("NCCL_NETDEVS_POLICY", "max:1"), 2, test::shipped("dgx-h100")).size() == 1);
+  // In the place of which NCCL takes AUTO.
+  for (const std::string value : {"foo", "MAX", "MAX:", "MAX:0", "MAX:-1", "MAX:two", "ALL:2"}) {
+    const Diagnostics errors = wrong({{"NCCL_NETDEVS_POLICY", value}});
+    REQUIRE(errors.size() == 1);
+    CHECK(errors[0].message == "NCCL_NETDEVS_POLICY=" + value + ": no such policy");
+    CHECK(errors[0].hint == "expected AUTO, ALL or MAX:N, with N from 1");
+  }
   for (const char* name : {"NCCL_GRAPH_MIXING_SUPPORT", "NCCL_RUNTIME_CONNECT", "NCCL_IB_PKEY", "NCCL_MEM_SYNC_DOMAIN"})
     CHECK(unused(e(name, "0"), test::shipped("dgx-h100")) == std::vector<std::string>{name});
 }

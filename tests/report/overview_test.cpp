@@ -104,11 +104,9 @@ TEST_CASE("a calibration is on the page with its parameters and their bounds, it
                              {"least_ranks", 8},
                              {"most_ranks", 16},
                              {"collectives", {"all_gather", "all_reduce"}}};
-  const OrderedJson machine = {{"topology", "dgx-h100"},
-                               {"tables", {"a", "b"}},
-                               {"bands", {{"small", band}, {"large", {{"n", 0}}}}},
-                               {"parameters", {hop, host}},
-                               {"fitted_to", range}};
+  const OrderedJson machine = {{"topology", "dgx-h100"},    {"digest", "0123456789abcdef"},
+                               {"tables", {"a", "b"}},      {"bands", {{"small", band}, {"large", {{"n", 0}}}}},
+                               {"parameters", {hop, host}}, {"fitted_to", range}};
   OrderedJson document = {{"schema", "collcast.calibrate.v1"},
                           {"tool", {{"name", "collcast"}, {"version", "0.1.0"}}},
                           {"library", "nccl"},
@@ -125,8 +123,15 @@ TEST_CASE("a calibration is on the page with its parameters and their bounds, it
   CHECK(text.find("| c | broken |") != std::string::npos);
   CHECK(text.find("still far off") != std::string::npos);
   CHECK(html(overview({document})).find("(&lt;why&gt;)") != std::string::npos);
+  CHECK(text.find("| collcast.calibrate.v1 | collcast 0.1.0 | 0123456789abcdef |") != std::string::npos);
+  document["machines"].push_back(machine);
+  document["machines"][1]["topology"] = "dgx-a100";
+  CHECK(markdown(overview({document})).find("| dgx-h100 0123456789abcdef; dgx-a100 0123456789abcdef |") !=
+        std::string::npos);
+  document["machines"].erase(1);
   document["machines"][0].erase("parameters");  // of an older version
   document["machines"][0].erase("fitted_to");
+  document["machines"][0].erase("digest");
   CHECK(markdown(overview({document})).find("may be") == std::string::npos);
   document["machines"] = 3;
   CHECK_FALSE(read_saved(document.dump(), "c.json").ok());

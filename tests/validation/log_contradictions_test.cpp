@@ -219,5 +219,5 @@ TEST_CASE("a log whose rows are all wrong says so, and not that it has none") {
   const auto log = log_of(devices + new_heading + "8 2 float sum -1 9.5 0 0 3 9.5 0 0 4\n" + ending);
   REQUIRE_FALSE(log.ok());
   REQUIRE(log.errors().size() == 2);
-  CHECK(log.errors()[0].message == "3 results were wrong: this row is left out");
+  CHECK(log.errors()[0].message == "3 results out of place were wrong: this row is left out");
 }

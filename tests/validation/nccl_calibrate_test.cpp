@@ -204,6 +204,11 @@ TEST_CASE("a network that carries a third of what it is described with is found 
     CHECK((overlay_text(fitted->overlay).find("# still far off") == std::string::npos) == is_found);
     if (is_found) continue;
     CHECK(said[0].starts_with("dgx-h200: sizes above 4 MiB are still far off with the fit: median error "));
+    CHECK(said[0].ends_with(
+        "; the fit found none better: errors beyond a fifth count less in it, and factors are held near 1"));
+    CHECK(overlay_text(fitted->overlay)
+              .find("# still far off: the fit found none better; errors beyond a fifth count less in it, and factors "
+                    "are held near 1\n") != std::string::npos);
     CHECK(json(fitted->report).find(said[0]) != std::string::npos);
     CHECK(parse_overlay(overlay_text(fitted->overlay), "o.yaml").ok());
   }

@@ -491,7 +491,7 @@ TEST_CASE("rows with wrong results are left out with a warning") {
   REQUIRE(read.ok());
   CHECK(read->tables[0].points.size() == 1);
   REQUIRE(read->warnings.size() == 1);
-  CHECK(read->warnings[0].message == "3 results were wrong: this row is left out");
+  CHECK(read->warnings[0].message == "3 results out of place were wrong: this row is left out");
 }
 
 TEST_CASE("a rank that is listed twice is named with its place") {

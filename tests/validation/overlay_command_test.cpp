@@ -212,7 +212,14 @@ TEST_CASE("calibrate writes what each file's suffix says: YAML is the overlay, o
   CHECK(three.exit == 0);
   CHECK(three.out.empty());
   CHECK(bench.folder.read("fit.yaml").find("schema: collcast.overlay.v1") != std::string::npos);
-  CHECK(Json::parse(bench.folder.read("fit.JSON"))["schema"] == "collcast.calibrate.v1");
+  const Json report = Json::parse(bench.folder.read("fit.JSON"));
+  CHECK(report["schema"] == "collcast.calibrate.v1");
+  // Of the machine as it is described, as the overlay has it and as other documents do.
+  const std::string digest = report["machines"][0]["digest"];
+  CHECK(bench.folder.read("fit.yaml").find("description: \"" + digest + "\"") != std::string::npos);
+  CHECK(bench.document("collective all_reduce --topology dgx-h100 --size 8 --method estimate")["machine"]["digest"] ==
+        digest);
+  CHECK(bench.run("report fit.JSON").out.find(digest) != std::string::npos);
   CHECK(bench.folder.read("fit.csv").starts_with("topology,"));
   // The overlay alone leaves the report on standard output, in the format asked for.
   const Outcome shown = bench.run(calibrate + "--output other.yml --format json");

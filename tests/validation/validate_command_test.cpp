@@ -70,15 +70,15 @@ TEST_CASE("what is missing of a measurement is in the document, too") {
   std::string wrong = row;
   wrong.replace(wrong.find(" 0 13.50"), 2, " 7");
   CHECK(said("wrong.log", head + wrong + "# Out of bounds values : 0 OK\n") ==
-        Said{false, "wrong.log:6:39: 7 results were wrong: this row is left out\n"});
+        Said{false, "wrong.log:6:39: 7 results out of place were wrong: this row is left out\n"});
   const Outcome told = validate(folder, "--measured logs/wrong.log --topology dgx-h100 --collective all_reduce");
   CHECK(told.out.find("not scored") != std::string::npos);
-  CHECK(told.out.find("7 results were wrong: this row is left out (line 6)") != std::string::npos);
+  CHECK(told.out.find("7 results out of place were wrong: this row is left out (line 6)") != std::string::npos);
   const Json left_out = Json::parse(
       validate(folder, "--measured logs/wrong.log --topology dgx-h100 --collective all_reduce --format json").out);
   REQUIRE(left_out["unscored"].size() == 1);
   CHECK(left_out["unscored"][0]["id"] == "wrong.log");
-  CHECK(left_out["unscored"][0]["why"] == "7 results were wrong: this row is left out (line 6)");
+  CHECK(left_out["unscored"][0]["why"] == "7 results out of place were wrong: this row is left out (line 6)");
   const std::string csv = "collective,size_bytes,time_us,inplace\nall_reduce,1024,13.0,0\n";
   const std::string sidecar = "id: t\ncollective: all_reduce\nnodes: 1\nnranks: 2\nsystem: s\n";
   folder.write("logs/t.yaml", sidecar);
@@ -356,6 +356,16 @@ TEST_CASE("a row without a time is listed as not scored with its line, the rest 
   CHECK(doc["unscored"][1]["why"] == "the time is 'nan': this row is left out (line 5)");
   CHECK(run_shell(with_data + "collcast calibrate --measured all_reduce.log --topology dgx-h100", folder.path()).exit ==
         0);
+  // The same twice: each has its column, or says which it is.
+  text = log_text;
+  text.insert(text.find("1024 256"), "512 128 float sum -1 0 0 0 0 0 0 0 0\n8 2 float sum -1 9.5 0 0 7 9.5 0 0 7\n");
+  folder.write("all_reduce.log", text);
+  const Json alike = Json::parse(validate(folder, "--measured all_reduce.log --topology dgx-h100 --format json").out);
+  REQUIRE(alike["unscored"].size() == 4);
+  CHECK(alike["unscored"][0]["why"] == "the time is '0': this row is left out (line 5, column 22)");
+  CHECK(alike["unscored"][1]["why"] == "the time is '0': this row is left out (line 5, column 30)");
+  CHECK(alike["unscored"][2]["why"] == "7 results out of place were wrong: this row is left out (line 6)");
+  CHECK(alike["unscored"][3]["why"] == "7 results in place were wrong: this row is left out (line 6)");
   std::string many = log_text;
   for (int i = 0; i < 30; ++i)
     many.insert(many.find("1024 256"), "512 128 float sum -1 0.00 0.08 0.08 0 7.1 0.08 0.08 0\n");

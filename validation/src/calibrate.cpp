@@ -403,6 +403,7 @@ Result<CalibrateResult> calibrate(const std::vector<MeasuredTable>& tables, Mach
       out.report.warnings.push_back(std::move(remark));
     calibration.tables = machine.tables;
     calibration.description = digest(places.front()->fabric->spec());
+    machine.digest = calibration.description;
     calibration.set = machines.set();
     add_residuals(calibration, machine);
     calibration.remarks = machine.bounds;

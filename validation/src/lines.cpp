@@ -165,10 +165,12 @@ void leave_out(Readings& from, Diagnostic row) {
     ++from.more_untimed[row.where.file];
 }
 
-void WrongResults::add(Readings& to, Location where, std::string_view how_many) {
+void WrongResults::add(Readings& to, Location where, std::string_view how_many, bool in_place) {
   if (++count_ > most_said_) return;
-  to.wrong.push_back({std::move(where), fmt::format("{}results were wrong: this row is left out", how_many),
-                      "the run itself is broken"});
+  to.wrong.push_back(
+      {std::move(where),
+       fmt::format("{}results {} were wrong: this row is left out", how_many, in_place ? "in place" : "out of place"),
+       "the run itself is broken"});
   to.warnings.push_back(to.wrong.back());
 }
 

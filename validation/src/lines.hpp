@@ -89,7 +89,8 @@ void leave_out(Readings& from, Diagnostic row);
 /// Rows whose results were wrong: of the first few the places, then how many more.
 class WrongResults {
  public:
-  void add(Readings& to, Location where, std::string_view how_many);
+  /// `how_many`: "3 ", or empty where nobody counts.
+  void add(Readings& to, Location where, std::string_view how_many, bool in_place);
   void finish(Readings& to, const std::string& file) const;
   bool any() const { return count_ > 0; }
 

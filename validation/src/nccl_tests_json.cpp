@@ -492,7 +492,7 @@ class JsonReader : public nlohmann::json_sax<json> {
       }
       lacking_ = lacking_ || p.wrong;
       if (p.wrong)
-        wrong_results.add(out, here(), "");
+        wrong_results.add(out, here(), "", in_place);
       else
         table_.points.push_back({*row_.size, *p.time, in_place, std::nullopt});
       evidence_.add(read_rates(p.algbw, p.busbw), here());

@@ -387,7 +387,7 @@ class LogReader {
     const Word& errors = row[first + 3 < row.size() ? first + 3 : row.size() - 1];
     if (heading_.counts_wrong && errors.text != "N/A" && errors.text != "0") {
       lacking_ = true;
-      wrong_results_.add(out_, lines.at(errors.column + skipped_), printable(errors.text) + " ");
+      wrong_results_.add(out_, lines.at(errors.column + skipped_), printable(errors.text) + " ", in_place);
       return;
     }
     if (size == Bytes(0)) return;

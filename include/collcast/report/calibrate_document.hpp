@@ -38,7 +38,7 @@ struct CalibrateReport {
     double error(const Row& row) const { return of(row).fitted / row.measured - 1; }
   };
   struct Machine {
-    std::string topology;
+    std::string topology, digest;         ///< of the description that was fitted on
     std::vector<std::string> matched_by;  ///< how its tables found it: "system", "gpu", "option"
     Seconds base_latency{};
     double latency_scale = 1;
