@@ -43,7 +43,7 @@ struct Collected {
 /// Anything else is a scenario, by name or file.
 bool is_saved(const std::string& input) {
   std::error_code ignored;
-  return input == "-" || input.ends_with(".json") || std::filesystem::is_directory(input, ignored);
+  return input == "-" || lower_suffix(input) == ".json" || std::filesystem::is_directory(input, ignored);
 }
 
 void add_saved(const std::string& input, const Session& session, Overview& out, Diagnostics& errors) {

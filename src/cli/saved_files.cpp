@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <memory>
 
+#include "cli/output.hpp"
 #include "cli/session.hpp"
 #include "collcast/base/text.hpp"
 
@@ -72,7 +73,7 @@ std::vector<fs::path> json_files(const std::string& folder) {
   std::vector<fs::path> out;
   std::error_code error;
   for (const auto& entry : fs::directory_iterator(folder, error)) {
-    if (entry.path().extension() == ".json") out.push_back(entry.path());
+    if (lower_suffix(entry.path().string()) == ".json") out.push_back(entry.path());
   }
   std::sort(out.begin(), out.end());
   return out;
