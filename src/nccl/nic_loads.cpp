@@ -1,27 +1,21 @@
 #include "nccl/nic_loads.hpp"
 
 #include <algorithm>
-#include <map>
 #include <optional>
 
 #include "collcast/collective/in_order_tree.hpp"
 #include "nccl/channel_orders.hpp"
 #include "nccl/limits.hpp"
+#include "nccl/pair_loads.hpp"
 
 namespace collcast::nccl {
 
 namespace {
 
-/// By NIC of one node.
+/// Of one node.
 struct Loads {
-  std::map<int, double> in, out, messages;
+  LoadsByNic in, out, messages;
 };
-
-double most(const std::map<int, double>& loads) {
-  double out = 0;
-  for (const auto& [nic, load] : loads) out = std::max(out, load);
-  return out;
-}
 
 /// Of each node its place in a tree over all.
 std::vector<int> places(int nodes, bool second) {
@@ -56,8 +50,8 @@ void put_loads_of_unlike(const Fabric& fabric, const Group& group, Communicator&
     const auto at = static_cast<std::size_t>(node);
     const auto loads = loads_of(orders, c, node, first[at], second[at]);
     if (!loads) return;
-    channels = std::max({channels, most(loads->in), most(loads->out)});
-    messages = std::max(messages, most(loads->messages));
+    channels = std::max({channels, busiest(loads->in), busiest(loads->out)});
+    messages = std::max(messages, busiest(loads->messages));
   }
   c.nics.of_rings = c.channels / channels;
   c.nics.of_trees = tree_messages(c) * c.channels / messages;

@@ -6,12 +6,16 @@
 // outside the group is none of its topology [src/graph/topo.cc, ncclTopoTrimXml].
 #pragma once
 
+#include <array>
 #include <utility>
 #include <vector>
 
 #include "nccl/system.hpp"
 
 namespace collcast::nccl {
+
+/// What a way inside a node may have at the worst, in the order in which the search tries it before PCIe.
+inline constexpr std::array nvlink_types{PathType::nvl, PathType::nvb};
 
 /// Both ends of a node's way are on NVLink, straight or through a GPU.
 inline bool over_nvlink(PathType type) { return type == PathType::nvl || type == PathType::nvb; }

@@ -1,25 +1,22 @@
 #include "nccl/pair_loads.hpp"
 
 #include <algorithm>
-#include <map>
 #include <set>
 
 namespace collcast::nccl {
 
-namespace {
-
-using ByNic = std::map<int, double>;
-
-double busiest(const ByNic& loads) {
+double busiest(const LoadsByNic& loads) {
   double out = 0;
   for (const auto& [nic, load] : loads) out = std::max(out, load);
   return out;
 }
 
+namespace {
+
 /// The group's ranks on a node, and by which NICs they are reached.
 struct NodeOfPairs {
   int ranks = 0;
-  ByNic by_nic;
+  LoadsByNic by_nic;
   std::set<int> beside;
 
   double at(int nic) const {
@@ -46,14 +43,14 @@ class Pairs {
   double alltoall() const {
     double most = 0;
     for (const auto& [id, node] : nodes_) {
-      ByNic out = sent(node, node.by_nic, node.ranks);
+      LoadsByNic out = sent(node, node.by_nic, node.ranks);
       for (const auto& [nic, ranks] : node.by_nic) most = std::max(most, ranks * (group_.size() - node.ranks));
       most = std::max(most, busiest(out));
     }
     return most;
   }
   double scatter() const {
-    ByNic own;
+    LoadsByNic own;
     for (const int nic : nics(0, turns_)) own[nic] += 1.0 / turns_;
     double most = busiest(sent(first(), own, 1));
     for (const auto& [id, node] : nodes_)
@@ -62,7 +59,7 @@ class Pairs {
   }
   double gather() const { return static_cast<double>(group_.size() - first().ranks) / turns_; }
   double next() const {
-    std::map<NodeId, ByNic> out, in;
+    std::map<NodeId, LoadsByNic> out, in;
     for (int i = 0; i < group_.size(); ++i) {
       const int to = (i + 1) % group_.size();
       const NodeId from_node = fabric_.node_of(group_[i]), to_node = fabric_.node_of(group_[to]);
@@ -115,8 +112,8 @@ class Pairs {
   }
 
   /// Of a node some of whose ranks, so many on these NICs, send a part to each rank on other nodes.
-  ByNic sent(const NodeOfPairs& node, const ByNic& own, double senders) const {
-    ByNic out;
+  LoadsByNic sent(const NodeOfPairs& node, const LoadsByNic& own, double senders) const {
+    LoadsByNic out;
     double by_own = 0;
     for (const auto& [nic, ranks] : all_) {
       const double elsewhere = ranks - node.at(nic);
@@ -134,7 +131,7 @@ class Pairs {
   int turns_;
   bool relays_;
   std::map<NodeId, NodeOfPairs> nodes_;
-  ByNic all_;
+  LoadsByNic all_;
 };
 
 }  // namespace

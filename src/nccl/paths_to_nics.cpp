@@ -1,7 +1,6 @@
 #include "nccl/paths_to_nics.hpp"
 
 #include <algorithm>
-#include <array>
 #include <map>
 #include <optional>
 #include <utility>
@@ -198,8 +197,6 @@ class Paths {
   int steps_ = 20'000;
   Rings done_, best_;
 };
-
-constexpr std::array nvlink_types{PathType::nvl, PathType::nvb};
 
 }  // namespace
 

@@ -64,8 +64,12 @@ Rings rounds_over_nvlinks(const System& system, const std::vector<int>& gpus, do
 
 /// Those that need no GPU between two others first.
 Rings rounds_over_nvlinks(const System& system, const std::vector<int>& gpus, double speed) {
-  Rings out = rounds_over_nvlinks(system, gpus, speed, PathType::nvl);
-  return out.count > 0 ? out : rounds_over_nvlinks(system, gpus, speed, PathType::nvb);
+  Rings out;
+  for (const PathType worst : nvlink_types) {
+    out = rounds_over_nvlinks(system, gpus, speed, worst);
+    if (out.count > 0) break;
+  }
+  return out;
 }
 
 std::optional<Way> way_between(const System& system, int a, int b) {
@@ -183,7 +187,7 @@ PathType type_inside(const System& system, const std::vector<int>& gpus) {
   if (system.nvswitch) return PathType::nvl;
   constexpr double least = 3;
   if (system.has_nvlink())
-    for (const PathType worst : {PathType::nvl, PathType::nvb})
+    for (const PathType worst : nvlink_types)
       for (const int first : gpus) {
         NvlinkWays ways(system, gpus);
         std::vector<int> path{first};

@@ -300,12 +300,10 @@ function planScatter(item) {
 
 // --- validation ---
 
-function errorBands(item) {
-  const tables = array(item.document.tables).filter((table) => table && table.bands).slice(0, 200);
-  if (tables.length === 0) return;
-  const names = tables.map((table) => String(table.id));
+// A row of bars per name; beyond 24 of them behind a slider.
+function addErrorBars(id, title, subtitle, names, series) {
   const shown = Math.min(names.length, 24);
-  add('validate-bands', 'Error by table and size', 'median absolute percentage error of prediction against measurement',
+  add(id, title, subtitle,
     rowsHeight(shown) + 20, (t, narrow) => ({
       grid: { ...rowsGrid(narrow), right: names.length > shown ? 52 : 28 },
       xAxis: { type: 'value', axisLabel: { formatter: percent }, splitNumber: narrow ? 3 : 6 },
@@ -313,9 +311,17 @@ function errorBands(item) {
       dataZoom: names.length > shown
         ? [{ type: 'slider', yAxisIndex: 0, right: 8, width: 16, startValue: 0, endValue: shown - 1, showDetail: false }] : [],
       tooltip: { trigger: 'item', formatter: (p) => `${shortened(p.name, 60)}\n${p.seriesName}: ${percent(p.value)}` },
-      series: bands.map(([key, text, color]) => ({ type: 'bar', name: `${key} (${text})`, color, barMaxWidth: 10,
-        data: tables.map((table) => (table.bands[key] && number(table.bands[key].median_ape) ? table.bands[key].median_ape : null)) })),
+      series: series.map((one) => ({ type: 'bar', ...one })),
     }));
+}
+
+function errorBands(item) {
+  const tables = array(item.document.tables).filter((table) => table && table.bands).slice(0, 200);
+  if (tables.length === 0) return;
+  const names = tables.map((table) => String(table.id));
+  addErrorBars('validate-bands', 'Error by table and size', 'median absolute percentage error of prediction against measurement', names,
+    bands.map(([key, text, color]) => ({ name: `${key} (${text})`, color, barMaxWidth: 10,
+      data: tables.map((table) => (table.bands[key] && number(table.bands[key].median_ape) ? table.bands[key].median_ape : null)) })));
 }
 
 // Rows of every table, and rows that stand alone: by collective, or by their source.
@@ -356,19 +362,10 @@ function calibrationBands(item) {
       .map(([key, text]) => ({ name: `${machine.topology} ${text}`, band: machine.bands[key] })));
   if (rows.length === 0) return;
   const names = rows.map((row) => row.name);
-  const shown = Math.min(names.length, 24);
   const series = [['median_ape_before', 'as described', colours.grey], ['median_ape_after', 'with the fit', colours.blue]];
-  add('calibrate-bands', `Error left: ${withLibrary(item.name, item.document)}`, 'median absolute percentage error over the rows fitted to',
-    rowsHeight(shown) + 20, (t, narrow) => ({
-      grid: { ...rowsGrid(narrow), right: names.length > shown ? 52 : 28 },
-      xAxis: { type: 'value', axisLabel: { formatter: percent }, splitNumber: narrow ? 3 : 6 },
-      yAxis: nameAxis(names, narrow),
-      dataZoom: names.length > shown
-        ? [{ type: 'slider', yAxisIndex: 0, right: 8, width: 16, startValue: 0, endValue: shown - 1, showDetail: false }] : [],
-      tooltip: { trigger: 'item', formatter: (p) => `${shortened(p.name, 60)}\n${p.seriesName}: ${percent(p.value)}` },
-      series: series.map(([key, name, color]) => ({ type: 'bar', name, color, barMaxWidth: 12,
-        data: rows.map((row) => (number(row.band[key]) ? row.band[key] : null)) })),
-    }));
+  addErrorBars('calibrate-bands', `Error left: ${withLibrary(item.name, item.document)}`, 'median absolute percentage error over the rows fitted to', names,
+    series.map(([key, name, color]) => ({ name, color, barMaxWidth: 12,
+      data: rows.map((row) => (number(row.band[key]) ? row.band[key] : null)) })));
 }
 
 whereTheTimeGoes();
