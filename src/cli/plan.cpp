@@ -294,12 +294,14 @@ Diagnostics new_warnings(const Scenario& variant, const Scenario& base) {
 }
 
 /// Of the last variant, whose machine is not the base's.
-void say_thin_spines(PlanReport& report, const Session& session) {
+void say_of_machine(PlanReport& report, const Session& session) {
   const PlanVariant& variant = report.variants.back();
-  const std::optional<std::string> thin = thin_spines_text(variant.machine);
-  if (!thin || thin == thin_spines_text(report.machine)) return;
-  report.said.push_back(fmt::format("what_if '{}': {}", variant.name, *thin));
-  say(session, {report.said.back()});
+  const std::vector<std::string> of_base = machine_warnings(report.machine);
+  for (const std::string& text : machine_warnings(variant.machine)) {
+    if (std::ranges::find(of_base, text) != of_base.end()) continue;
+    report.said.push_back(fmt::format("what_if '{}': {}", variant.name, text));
+    say(session, {report.said.back()});
+  }
 }
 
 /// Plans every variant of the scenario beside the base. One that runs on a machine which the overlay does not know is
@@ -338,7 +340,7 @@ Diagnostics add_variants(const PlanArgs& args, const Numbers& numbers, const Ses
     for (const std::string& lack : lacks(*q, *result))
       report.notes.push_back(fmt::format("what_if '{}': {}", name, lack));
     report.variants.push_back(variant_of(name, *q, *result));
-    say_thin_spines(report, session);
+    say_of_machine(report, session);
   }
   report.result.partial = report.result.partial || numbers.options.stop();
   return {};

@@ -204,7 +204,7 @@ Exit run_sweep(const ScenarioArgs& args, const Sweep& sweep, const Patience& pat
       report.partial = report.partial || step->partial;
       add_said(step->said, report.said);
       // A step's own page and document say it.
-      if (const auto thin = thin_spines_text(step->machine); thin && step->inputs) add_said({*thin}, of_all);
+      if (step->inputs) add_said(machine_warnings(step->machine), of_all);
       report.rows.back().step = std::move(step).value();
     }
   }

@@ -315,8 +315,8 @@ void warn_of_machines(TablesQuestion& q, const Session& session, ValidateReport&
     MachineSummary machine = summary(*place->fabric);
     machine.library = to_string(q.library);
     Diagnostics warnings = switches_apart(place->fabric->spec());
-    if (const std::optional<std::string> thin = thin_spines_text(machine))
-      warnings.push_back({{place->fabric->spec().file}, *thin, ""});
+    for (const std::string& text : machine_warnings(machine))
+      warnings.push_back({{place->fabric->spec().file}, text, ""});
     std::erase_if(warnings, [&](const Diagnostic& one) { return !seen.insert(place->topology + one.message).second; });
     for (std::string& text : warn(session, warnings)) report.said.push_back(std::move(text));
   }

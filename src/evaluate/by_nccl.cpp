@@ -38,6 +38,20 @@ nccl::Communicator beside(nccl::Communicator c, const Fabric& fabric, const Coll
   return c;
 }
 
+/// And with what those alongside send over the same spines, where leaves are oversubscribed.
+Result<nccl::Communicator> with_spines_shared(nccl::Communicator c, const Fabric& fabric,
+                                              const CollectiveRequest& request, const nccl::Environment& environment,
+                                              nccl::Communicators& known) {
+  if (!c.spines) return c;
+  for (const Group& group : request.alongside) {
+    if (group.size() < 2 || is_on_one_node(fabric, group)) continue;
+    const Result<nccl::Communicator> other = known.of(fabric, group, environment);
+    if (!other) return other.errors();
+    if (other->spines) add_alongside(*other->spines, *c.spines);
+  }
+  return c;
+}
+
 }  // namespace
 
 CollectiveTime by_nccl(const Fabric& fabric, nccl::Environment environment) {
@@ -49,7 +63,10 @@ CollectiveTime by_nccl(const Fabric& fabric, nccl::Environment environment) {
     if (!communicator) return communicator.errors();
     const Result<nccl::Plan> plan = nccl::plan(*communicator, request.kind, request.size);
     if (!plan) return plan.errors();
-    return nccl::run(beside(*communicator, fabric, request), request.kind, request.size, *plan).time();
+    const Result<nccl::Communicator> shared =
+        with_spines_shared(beside(*communicator, fabric, request), fabric, request, environment, *communicators);
+    if (!shared) return shared.errors();
+    return nccl::run(*shared, request.kind, request.size, *plan).time();
   };
 }
 

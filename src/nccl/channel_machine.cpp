@@ -44,6 +44,14 @@ void keep_nvlinks_of(TopologySpec& spec, const std::string& gpu, int count, cons
   std::erase_if(spec.links, [](const LinkGroup& link) { return link.wiring == Wiring::pairs && link.pairs.empty(); });
 }
 
+/// Uplinks of oversubscribed leaves carry what their own lines do, of which so much is a NIC's, however much less NICs
+/// send; and no more than what NICs send where leaves are not.
+void keep_uplinks(LeafSpineNetwork& network, Bandwidth full) {
+  if (!(network.oversubscription > 1)) return;
+  network.oversubscription =
+      std::max(1.0, network.oversubscription * std::min(1.0, network.bandwidth.value() / full.value()));
+}
+
 /// The machine's description with a port in front of every GPU. Latency sits on the ports and, of hops between nodes,
 /// on the NICs' own links; everything else in a node has none.
 TopologySpec seen_by_channels(TopologySpec spec, const Rates& r) {
@@ -78,7 +86,9 @@ TopologySpec seen_by_channels(TopologySpec spec, const Rates& r) {
   std::visit(
       [&](auto& network) {
         if constexpr (!std::is_same_v<std::decay_t<decltype(network)>, std::monostate>) {
+          const Bandwidth full = network.bandwidth * r.of_line;
           network.bandwidth = std::min(network.bandwidth, Bandwidth(r.nic));
+          if constexpr (std::is_same_v<std::decay_t<decltype(network)>, LeafSpineNetwork>) keep_uplinks(network, full);
           network.latency = network.latency * r.network;
         }
         using Network = std::decay_t<decltype(network)>;
@@ -193,6 +203,13 @@ bool leaves_by_own_nics(const Question& q) {
 
 }  // namespace
 
+Rates ways_of(const Question& q) {
+  Rates out;
+  out.drive = 1;
+  out.by_receivers_rail = q.c.nvlink && q.c.environment.relays() && !leaves_by_own_nics(q);
+  return out;
+}
+
 Rates rates_of(const Question& q, const Limits& l, double chunk) {
   const Communicator& c = q.c;
   Rates out;
@@ -206,7 +223,8 @@ Rates rates_of(const Question& q, const Limits& l, double chunk) {
     const bool alike = !(c.nics.of_rings > 0);
     const double lines = alike ? channels_of_a_nic(q.c, q.plan) * chunk / through_network(l, chunk) : unlimited;
     out.nic = std::min(l.nics / nics_of_rings(c), lines);
-    out.by_receivers_rail = c.nvlink && c.environment.relays() && !leaves_by_own_nics(q);
+    out.of_line = of_line(c, q.plan.protocol);
+    out.by_receivers_rail = ways_of(q).by_receivers_rail;
     out.nics_beside = c.nics.beside_gpu;
     out.network = c.factors.network_hop;
     out.way = c.factors.network_hop * c.network_latency.count();
@@ -215,28 +233,27 @@ Rates rates_of(const Question& q, const Limits& l, double chunk) {
   return out;
 }
 
+Result<Fabric> machine_of_channels(const Question& q, const Rates& rates, int nodes) {
+  const Result<Fabric> machine = Fabric::build(seen_by_channels(q.fabric.spec(), with_nvlink_ways(q, rates)), nodes);
+  if (!machine) return machine.errors();
+  const Fabric relaying = by_searched_nics(q, relayed(q, rates, *machine));
+  if (!(rates.drive > 0)) return relaying;
+  return relaying.with_drives(q.plan.channels, Bandwidth(rates.drive), ways_of_channels(q, relaying),
+                              rates.between > 0
+                                  ? std::optional(Fabric::DrivesBetweenNodes{Bandwidth(rates.between), rates.ways})
+                                  : std::nullopt);
+}
+
 Result<Program> assembled(const Question& q, const Rates& rates, Pattern pattern, double start) {
   if (const Traffic all = traffic(pattern); all.messages > most_messages)
     return Diagnostic{
         {},
         fmt::format("{} messages at {} bytes, and up to {} are simulated", all.messages, q.size.value(), most_messages),
         "expected a smaller group or size"};
-  const Result<Fabric> machine =
-      Fabric::build(seen_by_channels(q.fabric.spec(), with_nvlink_ways(q, rates)), q.fabric.nodes());
+  Result<Fabric> machine = machine_of_channels(q, rates, q.fabric.nodes());
   if (!machine) return machine.errors();
-  const Fabric relaying = by_searched_nics(q, relayed(q, rates, *machine));
-  return Program{rates.drive > 0
-                     ? relaying.with_drives(q.plan.channels, Bandwidth(rates.drive), ways_of_channels(q, relaying),
-                                            rates.between > 0 ? std::optional(Fabric::DrivesBetweenNodes{
-                                                                    Bandwidth(rates.between), rates.ways})
-                                                              : std::nullopt)
-                     : relaying,
-                 std::move(pattern),
-                 {},
-                 1,
-                 Seconds(start),
-                 Seconds(host_time(q.c, q.kind)),
-                 false};
+  return Program{
+      std::move(machine).value(), std::move(pattern), {}, 1, Seconds(start), Seconds(host_time(q.c, q.kind)), false};
 }
 
 }  // namespace collcast::nccl

@@ -16,6 +16,7 @@ struct Rates {
   int ways = 1;                    ///< with that: modulo which no node sends to two of the same number
   double port = unlimited;         ///< of a GPU's links together, each direction
   double nic = unlimited;          ///< of one
+  double of_line = 1;              ///< payload of what lines of the network carry
   double nvlink = 1, pcie = 1;     ///< reached of what the machine's file says
   double hop = 0;                  ///< from GPU to GPU in a node
   double beyond = 0;               ///< of a hop between nodes, beyond that and the network's own latency
@@ -44,6 +45,10 @@ struct Question {
 
 /// For a run whose longest message is `chunk` bytes.
 Rates rates_of(const Question&, const Limits&, double chunk);
+/// That machine, of its first `nodes` nodes.
+Result<Fabric> machine_of_channels(const Question&, const Rates&, int nodes);
+/// What rates_of() says of the ways that channels take, of which no rate decides.
+Rates ways_of(const Question&);
 /// The pattern on that machine; `start`: seconds of a call before its first byte. Fails where it has too many messages.
 Result<Program> assembled(const Question&, const Rates&, Pattern, double start);
 

@@ -22,6 +22,7 @@
 #include "nccl/peer_level.hpp"
 #include "nccl/search.hpp"
 #include "nccl/search_speeds.hpp"
+#include "nccl/spine_loads.hpp"
 #include "nccl/terms.hpp"
 
 namespace collcast::nccl {
@@ -567,6 +568,7 @@ Result<Communicator> connect(const Fabric& fabric, const Group& group, const Env
   out.gpu = gpu_terms(out, searched->found.nvlink, seen->system, unlike);
   if (out.nodes > 1) out.network_latency = network_latency(fabric, nodes);
   if (out.pairs.nics > 1) out.across_rails = across_rails(fabric.spec(), out.network_latency);
+  out.spines = spine_loads(fabric, group, out);
   return out;
 }
 

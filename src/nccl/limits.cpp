@@ -81,6 +81,23 @@ double network_rate(const Communicator& c, Protocol p, double nics) {
   return line * (p == Protocol::ll ? fitted::ll_nic_payload : payload(p));
 }
 
+double of_line(const Communicator& c, Protocol p) {
+  return fitted::nic_efficiency * c.factors.network * (p == Protocol::ll ? fitted::ll_nic_payload : payload(p));
+}
+
+double over_spines(const Communicator& c, double bytes, double of_line) {
+  return c.spines ? bytes / (c.spines->uplink.value() * of_line) : 0;
+}
+
+double ring_spines(const Communicator& c, const Plan& plan, double hops, double chunk) {
+  return c.spines ? over_spines(c, first_of(c.spines->rings, plan.channels) * hops * chunk, of_line(c, plan.protocol))
+                  : 0;
+}
+
+double tree_spines(const Communicator& c, const Plan& plan, const Chunks& cut) {
+  return c.spines ? over_spines(c, first_of(c.spines->trees, plan.channels) * cut.chunk, of_line(c, plan.protocol)) : 0;
+}
+
 FactorsOfLineRate factors_of_line_rate(const Communicator& c) {
   const double links = c.nvlink                 ? 1 / fitted::nvlink_efficiency[row_of(c)]
                        : c.gpu.pcie.value() > 0 ? c.gpu.pcie.value() / pcie_searched(c)
@@ -318,7 +335,7 @@ Load tree_lines(const Communicator& c, const Limits& l, const Plan& plan, const 
 }  // namespace
 
 Load tree_load(const Communicator& c, const Limits& l, const Plan& plan, const Chunks& cut) {
-  return longest({tree_lines(c, l, plan, cut), tree_links(c, l, plan, cut)});
+  return longest({tree_lines(c, l, plan, cut), tree_links(c, l, plan, cut), {tree_spines(c, plan, cut), spines_name}});
 }
 
 double tree_way_up_alone(const Communicator& c, const Limits& l, const Plan& plan, const Chunks& cut) {
@@ -396,8 +413,8 @@ Exchange exchange_of_unlike(const Communicator& c, CollectiveKind kind, double b
   out.nic_bytes = out.per_peer * busiest;
   const bool one_way = to_next && fewest > 1 && c.pairs.nics > 1 && !over_host(c);
   const double line = c.pairs.nic_rate.value(), way = c.pairs.gpu_rate.value() / out.turns;
-  out.nics_rate =
-      (one_way ? fitted::nic_efficiency : fitted::p2p_nic_efficiency) * c.factors.network * std::min(line, way);
+  out.of_line = (one_way ? fitted::nic_efficiency : fitted::p2p_nic_efficiency) * c.factors.network;
+  out.nics_rate = out.of_line * std::min(line, way);
   out.nics_name = way < line ? "PCIe to the NICs" : nics_name(c);
   return out;
 }
@@ -430,10 +447,10 @@ Exchange exchange_of(const Communicator& c, CollectiveKind kind, double bytes, c
   out.nic_bytes = out.per_peer * out.remote_peers * (all_send ? per_node : 1);
   // Of several ranks on a node the first receives and the last sends: each NIC one way, where they have one each.
   const bool one_way = to_next && per_node > 1 && c.pairs.nics > 1 && !over_host(c);
-  const double reached = (one_way ? fitted::nic_efficiency : fitted::p2p_nic_efficiency) * c.factors.network;
+  out.of_line = (one_way ? fitted::nic_efficiency : fitted::p2p_nic_efficiency) * c.factors.network;
   const double lines = out.nics * c.pairs.nic_rate.value();
   const double ways = (by_all ? per_node : 1) * c.pairs.gpu_rate.value();
-  out.nics_rate = reached * std::min(lines, ways);
+  out.nics_rate = out.of_line * std::min(lines, ways);
   out.nics_name = ways < lines ? "PCIe to the NICs" : nics_name(c);
   return out;
 }

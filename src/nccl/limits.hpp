@@ -101,6 +101,8 @@ Loops loops_of(const Communicator&, Bytes size, const Plan&);
 inline int ring_slices(Protocol p) { return p == Protocol::simple ? 2 : 1; }
 /// What threads, links and NICs take for a loop with chunks of `chunk` bytes.
 Load ring_links(const Limits&, double hops, double chunk, const Plan&);
+/// Links between leaves and spines, for that loop.
+double ring_spines(const Communicator&, const Plan&, double hops, double chunk);
 /// The data's time of that loop: the same, or that of a proxy's lines of LL.
 Load ring_load(const Limits&, double hops, double chunk, const Plan&);
 /// What a channel's threads and a GPU's links reach of their rates, as the copy of what came last follows.
@@ -122,6 +124,17 @@ Chunks chain_chunks(const Communicator&, Bytes size, const Plan&);
 double chain_latency(const Communicator&, const Limits&, const Plan&, const Chunks&);
 Chunks tree_chunks(const Communicator&, Bytes size, const Plan&);
 
+/// Payload under a protocol of what a line of the network carries, without what a host in front of it costs.
+double of_line(const Communicator&, Protocol);
+/// Seconds of so many bytes of payload over the busiest link between a leaf and a spine, of which lines carry that
+/// share.
+double over_spines(const Communicator&, double bytes, double of_line);
+/// Of the first `count`; 0: nothing passes spines.
+inline double first_of(const SpineLoad& load, int count) {
+  const std::size_t all = load.busiest.size();
+  return all == 0 ? 0 : load.busiest[std::min(all, static_cast<std::size_t>(std::max(1, count))) - 1];
+}
+inline constexpr const char* spines_name = "uplinks of leaves";
 /// What so many NICs of a node carry together, bytes of payload per second.
 double network_rate(const Communicator&, Protocol, double nics);
 /// Bytes of an all-reduce per second that these NICs allow whatever the algorithm, as each node sends 2(n-1)/n of them.
@@ -129,6 +142,8 @@ double most_across_nodes(const Communicator&, Protocol, double nics);
 
 /// NCCL's own limit of a tree, one direction, and no more than the NICs carry.
 double tree_rate(const Communicator&, const Plan&);
+/// A chunk of each channel over links between leaves and spines.
+double tree_spines(const Communicator&, const Plan&, const Chunks&);
 /// A chunk of each channel past the busiest rank and NIC.
 Load tree_load(const Communicator&, const Limits&, const Plan&, const Chunks&);
 /// Seconds that a simulated tree over nodes gains while what goes up has a NIC to itself, as nothing comes down yet: a
@@ -167,6 +182,7 @@ struct Exchange {
   double nics_rate = 0;      ///< of them together, bytes per second
   const char* nics_name = "NIC";
   int turns = 1;        ///< NICs of one rank, by which its channels go in turn
+  double of_line = 1;   ///< payload of what lines of the network carry
   double own_nics = 1;  ///< that send for this one rank, by PXN too
 };
 Exchange exchange_of(const Communicator&, CollectiveKind, double bytes, const Plan&);

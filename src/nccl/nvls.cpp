@@ -75,6 +75,18 @@ double nvls_tree_messages(const Communicator& c, const Plan& plan) {
   return tree_messages(c) * of_a_nic * us * c.factors.message_gap * fitted::nvls_tree_message_gap;
 }
 
+/// Seconds of a loop's chunks of all heads on links between leaves and spines, and what the way up and down of one of
+/// them has beyond a NIC's.
+struct SpineTimes {
+  double loop = 0, way = 0;
+};
+SpineTimes spines_of(const Communicator& c, const Plan& plan, double chunk, double of_nics) {
+  if (!c.spines) return {};
+  const double message = over_spines(c, chunk * plan.channels / 2, of_line(c, plan.protocol));
+  const double busiest = first_of(c.spines->nvls_trees, 1);
+  return {busiest * message, 2 * c.spines->nvls_tree_way * std::max(0.0, message - of_nics / tree_messages(c) / 2)};
+}
+
 NvlsRates rates_of(const Communicator& c, CollectiveKind kind, const Plan& plan) {
   NvlsRates out = todays_nvls_rates(c, kind, plan.algorithm);
   check(out.inside > 0, "a plan is of NCCL's table");
@@ -116,6 +128,7 @@ NvlsRun nvls_tree_run(const Communicator& c, CollectiveKind kind, Bytes size, co
                                 {loop / most_across_nodes(c, plan.protocol, c.nics.count), nics_name(c)},
                                 {nvls_tree_messages(c, plan), "messages"}});
   const Load full = longest({{loop / rates.inside, "NVLink"}, network});
+  const SpineTimes spines = spines_of(c, plan, chunk, network.seconds);
   NvlsRun out;
   out.start = nvls_start_time(c);
   out.before = us * c.factors.hop * fitted::nvls_tree_start;
@@ -127,7 +140,9 @@ NvlsRun nvls_tree_run(const Communicator& c, CollectiveKind kind, Bytes size, co
   // What waits for messages meanwhile hides as much of the filling.
   const double idle = bytes * (full.seconds / loop - 1 / believed);
   out.filling = std::max(0.0, fitted::nvls_tree_fill * counted * (std::min(bytes, loop) / believed) - idle);
-  out.data = {bytes * full.seconds / loop, full.name};
+  out.filling += std::min(1.0, out.loops) * spines.way;
+  const Load all = longest({full, {spines.loop, spines_name}});
+  out.data = {bytes * all.seconds / loop, all.name};
   out.chunk = chunk;
   out.inside = bytes / rates.inside;
   out.between = out.loops * network.seconds;

@@ -256,6 +256,7 @@ Result<Program> pat_program(const Question& q) {
   rates.drive = l.channel / 2;
   rates.pcie = q.c.nvlink ? 1 : fitted::pcie_efficiency;
   rates.nic = l.nics / q.c.nics.count;
+  rates.of_line = of_line(q.c, q.plan.protocol);
   rates.network = q.c.factors.network_hop;
   rates.way = q.c.factors.network_hop * q.c.network_latency.count();
   rates.beyond = network_hop(l, q.bytes() / q.plan.channels / q.c.ranks / pat_chunks(q)) - rates.way;
@@ -293,6 +294,7 @@ Result<Program> exchange_program(const Question& q) {
     rates.network = c.factors.network_hop;
     rates.way = p.way_between;
     rates.beyond = p.latency_between - p.way_between;
+    rates.of_line = e.of_line;
     rates.by_receivers_rail = c.pairs.relayed;
     rates.nics_beside = c.nics.beside_gpu;
   }

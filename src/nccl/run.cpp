@@ -25,6 +25,7 @@ Run run_chain(const Communicator& c, Bytes size, const Plan& plan) {
   Load data = longest({{chunk / l.channel, "channels"},
                        {all / l.gpu, l.gpu_name},
                        {all / l.nics, l.nics_name},
+                       {ring_spines(c, plan, 1, chunk), spines_name},
                        {through_network(l, chunk), "messages"}});
   data.seconds *= chunks;
   return finished(l.start, chain_latency(c, l, plan, cut), data, chunk, chunks);
@@ -56,6 +57,7 @@ Run run_ring(const Communicator& c, CollectiveKind kind, Bytes size, const Plan&
   // A loop waits for the one before over all hops but one, each loop for another's: of many loops over unlike nodes,
   // the mean of all those ways. Like nodes' are measured, with the longest.
   const double later_out = c.nics.of_rings > 0 ? std::min(out, hops * c.nodes / c.ranks) : out;
+  const double over_leaves = c.spines ? c.spines->ring_share * out : 0;
   const int slices = ring_slices(plan.protocol);
   // Hops that cross no NIC do not take its time; but where nodes have unlike numbers, some have few others. By lines
   // that is said by last_through_nic().
@@ -75,8 +77,12 @@ Run run_ring(const Communicator& c, CollectiveKind kind, Bytes size, const Plan&
   const auto loop_of = [&](double chunk) {
     const Load bytes = ring_load(l, hops, chunk, plan);
     const double gaps = message_gaps(c, plan, hops, chunk);
-    return Loop{longest({bytes, {gaps, "messages"}}), bytes.seconds, gaps, walk_of(chunk, out),
-                walk_of(chunk, later_out)};
+    const Load spines{ring_spines(c, plan, hops, chunk), spines_name};
+    // What a send over a spine takes longer than others between nodes.
+    const double others = ring_links(l, hops, chunk, plan).seconds + hops * through_network(l, chunk);
+    const double of_spines = over_leaves * std::max(0.0, spines.seconds - others) / hops;
+    return Loop{longest({bytes, {gaps, "messages"}, spines}), bytes.seconds, gaps,
+                walk_of(chunk, out) + of_spines / slices, walk_of(chunk, later_out) + of_spines / slices};
   };
   const Loop large = loop_of(most), last = loop_of(rest);
   Load data{0, full > 0 ? large.data.name : last.data.name};
@@ -130,16 +136,39 @@ Run of_nvls(const NvlsRun& r, Bytes size) {
 /// Up to the heads of the nodes, through the network that adds up, and down again.
 Run of_collnet(const CollnetRun& r) { return finished(r.start, r.latency, r.data, r.chunk, r.count); }
 
+/// Of what a channel has of each rank.
+double pat_spines(const Communicator& c, const Plan& plan, double bytes) {
+  if (!c.spines) return 0;
+  const double part = bytes / plan.channels / c.ranks;
+  return over_spines(c, first_of(c.spines->pat, plan.channels) * part, of_line(c, plan.protocol));
+}
+
 /// One rank per node, log2 of the nodes steps with growing parts.
 Run run_pat(const Communicator& c, Bytes size, const Plan& plan) {
   const Limits l = limits(c, plan, true);
   const double bytes = static_cast<double>(size.value()) * (c.ranks - 1) / c.ranks;
   const double levels = std::ceil(std::log2(c.ranks));
-  const Load data = longest({{2 * bytes / (plan.channels * l.channel), "channels"}, {bytes / l.nics, l.nics_name}});
+  const Load data = longest({{2 * bytes / (plan.channels * l.channel), "channels"},
+                             {bytes / l.nics, l.nics_name},
+                             {pat_spines(c, plan, static_cast<double>(size.value())), spines_name}});
   const double part = static_cast<double>(size.value()) / plan.channels / c.ranks;
   const double chunk = std::min(slot(c.environment, plan.protocol), part);
   return finished(l.start, levels * network_hop(l, chunk), data, std::min(slot(c.environment, plan.protocol), bytes),
                   1);
+}
+
+/// Parts for one peer that the busiest link between a leaf and a spine has.
+double parts_over_spines(const SpineLoads& spines, CollectiveKind kind, int turns) {
+  switch (kind) {
+    case CollectiveKind::alltoall:
+      return first_of(spines.alltoall, turns);
+    case CollectiveKind::scatter:
+      return first_of(spines.scatter, turns);
+    case CollectiveKind::gather:
+      return first_of(spines.gather, turns);
+    default:
+      return first_of(spines.next, turns);
+  }
 }
 
 Run run_point_to_point(const Communicator& c, CollectiveKind kind, Bytes size, const Plan& plan) {
@@ -149,6 +178,8 @@ Run run_point_to_point(const Communicator& c, CollectiveKind kind, Bytes size, c
       {{std::max(p.threads, p.pair), "channels"},
        {e.local_peers > 0 ? e.per_peer * (e.local_peers + e.relayed_peers) / p.local : 0, c.nvlink ? "NVLink" : "PCIe"},
        {e.remote_peers > 0 ? e.nic_bytes / e.nics_rate : 0, e.nics_name},
+       {c.spines ? over_spines(c, e.per_peer * parts_over_spines(*c.spines, kind, e.turns), e.of_line) : 0,
+        spines_name},
        {p.gaps, "messages"}});
   return finished(p.start, p.latency_inside + p.latency_between + p.last_piece, data, e.per_peer, 1);
 }

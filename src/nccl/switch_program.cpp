@@ -125,6 +125,7 @@ Result<Program> switch_program(const Question& q) {
   if (tree) {
     const double sends = tree_messages(c);
     rates.nic = sends * q.bytes() / run.between / nics_of_heads(q);
+    rates.of_line = of_line(c, q.plan.protocol);
     rates.network = c.factors.network_hop;
     rates.way = c.factors.network_hop * c.network_latency.count();
     rates.beyond = run.hop - rates.way;

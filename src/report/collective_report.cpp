@@ -389,7 +389,7 @@ std::vector<std::string> all_notes(const CollectiveReport& report) {
   add_sharing_note(report, notes);
   add_difference_note(report, notes);
   add_outside_note(report, notes);
-  if (const std::optional<std::string> thin = thin_spines_text(report.machine)) notes.push_back(*thin);
+  for (std::string& text : machine_warnings(report.machine)) notes.push_back(std::move(text));
   notes.insert(notes.end(), report.notes.begin(), report.notes.end());
   return notes;
 }
@@ -429,6 +429,7 @@ Json document_json(const CollectiveReport& report) {
   out["notes"] = all_notes(report);
   out["partial"] = report.partial;
   out["warnings"] = report.said;
+  for (std::string& text : machine_warnings(report.machine)) out["warnings"].push_back(std::move(text));
   out["inputs"] = inputs_json(report);
   if (report.curves.empty()) return out;
   out["chunk_curves"] = Json::array();

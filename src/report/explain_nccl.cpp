@@ -171,9 +171,9 @@ Result<ExplainReport> explain(const Fabric& fabric, const nccl::Communicator& c,
     out.sections.back().text.push_back({calibrated_text(summary(fabric), Seconds(0)), Paragraph::Tone::note});
   MachineSummary machine = summary(fabric);
   machine.library = out.library;
-  if (const std::optional<std::string> thin = thin_spines_text(machine)) {
-    out.sections.back().text.push_back({*thin, Paragraph::Tone::warning});
-    out.said.push_back(*thin);
+  for (const std::string& text : machine_warnings(machine)) {
+    out.sections.back().text.push_back({text, Paragraph::Tone::warning});
+    out.said.push_back(text);
   }
   return out;
 }

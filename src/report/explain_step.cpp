@@ -283,12 +283,13 @@ ExplainReport explain(const StepReport& report) {
     out.partial = out.said.back();
     out.said.pop_back();
   }
-  const std::optional<std::string> thin = nccl_collectives(report) ? thin_spines_text(report.machine) : std::nullopt;
-  if (thin) out.said.push_back(*thin);
-  if (thin || report.machine.calibrated) {
+  std::vector<std::string> warnings;
+  if (nccl_collectives(report)) warnings = machine_warnings(report.machine);
+  out.said.insert(out.said.end(), warnings.begin(), warnings.end());
+  if (!warnings.empty() || report.machine.calibrated) {
     Section& machine = out.sections.emplace_back();
     machine.title = "machine";
-    if (thin) machine.text.push_back({*thin, Paragraph::Tone::warning});
+    for (std::string& text : warnings) machine.text.push_back({std::move(text), Paragraph::Tone::warning});
   }
   if (report.machine.calibrated) {
     Section& machine = out.sections.front();

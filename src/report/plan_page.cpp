@@ -472,8 +472,8 @@ Page page(const PlanReport& report) {
   if (report.machine.calibrated)
     out.blocks.push_back(
         Paragraph{calibrated_text(report.machine, report.inputs.collectives.base_latency), Paragraph::Tone::note});
-  if (std::optional<std::string> text = thin_spines_text(report.machine))
-    out.blocks.push_back(Paragraph{std::move(*text), Paragraph::Tone::warning});
+  for (std::string& text : machine_warnings(report.machine))
+    out.blocks.push_back(Paragraph{std::move(text), Paragraph::Tone::warning});
   add_rejected(out, r);
   if (!report.variants.empty()) add_variants(out, report);
   if (report.why) add_why(out, *report.why, report.inputs);

@@ -192,7 +192,7 @@ void add_search(Json& out, const PlanReport& report) {
   out["gpus"] = report.inputs.gpus;
   out["notes"] = report.notes;
   out["warnings"] = report.said;
-  if (const std::optional<std::string> thin = thin_spines_text(report.machine)) out["warnings"].push_back(*thin);
+  for (std::string& text : machine_warnings(report.machine)) out["warnings"].push_back(std::move(text));
 }
 
 Json rejected_json(const std::vector<Rejection>& rejected) {

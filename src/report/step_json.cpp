@@ -239,7 +239,7 @@ void add_operations(Json& out, const StepResult& r) {
 void add_warnings(Json& out, const StepReport& report) {
   out["warnings"] = report.result.warnings;
   if (nccl_collectives(report))
-    if (const std::optional<std::string> thin = thin_spines_text(report.machine)) out["warnings"].push_back(*thin);
+    for (std::string& text : machine_warnings(report.machine)) out["warnings"].push_back(std::move(text));
   for (const std::string& warning : report.said) out["warnings"].push_back(warning);
 }
 

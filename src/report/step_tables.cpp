@@ -147,8 +147,8 @@ void add_price_notes(Page& out, const StepReport& report) {
     out.blocks.push_back(Paragraph{std::move(*text), Paragraph::Tone::note});
   if (!nccl_collectives(report)) return;
   out.blocks.push_back(Paragraph{nccl_in_steps, Paragraph::Tone::note});
-  if (std::optional<std::string> text = thin_spines_text(report.machine))
-    out.blocks.push_back(Paragraph{std::move(*text), Paragraph::Tone::warning});
+  for (std::string& text : machine_warnings(report.machine))
+    out.blocks.push_back(Paragraph{std::move(text), Paragraph::Tone::warning});
 }
 
 }  // namespace collcast

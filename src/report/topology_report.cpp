@@ -252,17 +252,20 @@ MachineSummary summary(const Fabric& fabric) {
   out.nodes = fabric.nodes();
   out.ranks = fabric.rank_count();
   out.digest = digest(spec);
+  out.collnet = spec.plugin.collnet;
   if (const auto* tree = std::get_if<LeafSpineNetwork>(&spec.network))
     if (tree->spines > 0 && out.nodes > tree->nodes_per_leaf) out.oversubscription = tree->oversubscription;
   return out;
 }
 
-std::optional<std::string> thin_spines_text(const MachineSummary& machine) {
-  if (machine.library != "nccl" || !(machine.oversubscription > 1)) return std::nullopt;
-  return fmt::format(
-      "leaves are oversubscribed {:.4g}:1, which NCCL's closed form does not see: what passes the spines may take that "
-      "many times as long; the simulation of collcast collective has it, and library ideal.",
-      machine.oversubscription);
+std::vector<std::string> machine_warnings(const MachineSummary& machine) {
+  std::vector<std::string> out;
+  if (machine.library == "nccl" && machine.oversubscription > 1 && machine.collnet)
+    out.push_back(fmt::format(
+        "leaves are oversubscribed {:.4g}:1, which is not seen where CollNet adds up in the network: what passes the "
+        "spines then may take that many times as long; library ideal has no CollNet, and sees them.",
+        machine.oversubscription));
+  return out;
 }
 
 std::string calibrated_text(const MachineSummary& machine, Seconds base_latency) {

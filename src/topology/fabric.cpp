@@ -249,6 +249,15 @@ std::string Fabric::Layout::name(topology::DeviceId device) const {
   return std::visit([&](const auto& net) { return net.switch_name(device - whole_nodes() * per_node); }, network);
 }
 
+bool Fabric::joins_leaf_to_spine(LinkId link) const {
+  check(link.value() < layout_->links.size(), "a link of this fabric");
+  const auto* tree = std::get_if<topology::LeafSpine>(&layout_->network);
+  const std::int64_t number = link.value();
+  if (tree == nullptr || number < layout_->first_network_link() || number >= layout_->first_drive()) return false;
+  const std::int64_t cable = (number - layout_->first_network_link()) / 2;
+  return tree->is_uplink(layout_->part ? layout_->part->cables[static_cast<std::size_t>(cable)] : cable);
+}
+
 std::string Fabric::link_name(LinkId link) const {
   check(link.value() < layout_->links.size(), "a link of this fabric");
   if (const std::int64_t drive = link.value() - layout_->first_drive(); drive >= 0) {

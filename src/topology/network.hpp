@@ -157,6 +157,7 @@ class LeafSpine {
   std::int64_t spines() const { return spec_.spines; }
   std::int64_t switches() const { return leaves() + spines(); }
   std::string switch_name(std::int64_t) const;
+  bool is_uplink(std::int64_t cable) const { return cable >= attachment_.port_count(); }
   bool rails_apart() const { return spec_.by_receivers_rail || !rails_meet(); }
   bool rails_meet() const { return !spec_.rail_optimized || spec_.spines > 0; }
 

@@ -166,12 +166,13 @@ TEST_CASE("an error of a check says which file it is in, without the folder") {
   CHECK(errors.at(1).at("file") == "--set node=a/b");
 }
 
-TEST_CASE("oversubscribed leaves are told of library nccl, where there are nodes on several") {
+TEST_CASE("oversubscribed leaves are told of library nccl where CollNet is, and there are nodes on several") {
   TopologySpec spec = two_nodes_of_four();
   const auto told = [&](const char* library) {
     MachineSummary machine = summary(Fabric::build(spec).value());
     machine.library = library;
-    return thin_spines_text(machine).value_or("");
+    const std::vector<std::string> all = machine_warnings(machine);
+    return all.empty() ? std::string() : all.front();
   };
   CHECK(told("nccl").empty());
   LeafSpineNetwork tree;
@@ -181,6 +182,8 @@ TEST_CASE("oversubscribed leaves are told of library nccl, where there are nodes
   tree.oversubscription = 4;
   tree.bandwidth = Bandwidth(25e9);
   spec.network = tree;
+  CHECK(told("nccl").empty());
+  spec.plugin.collnet = true;
   CHECK(told("nccl").starts_with("leaves are oversubscribed 4:1"));
   CHECK(told("ideal").empty());
   tree.nodes_per_leaf = 2;

@@ -11,6 +11,7 @@
 #include <string>
 #include <string_view>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "collcast/nccl/environment.hpp"
@@ -32,6 +33,27 @@ struct PairLoads {
   double ranks_of_nic = 1;     ///< that the NIC which most have goes with
   int ranks_of_root = 1;       ///< on the root's node
 };
+
+/// What passes links between leaves and spines.
+struct SpineLoad {
+  std::vector<double> busiest;  ///< of one such link in one direction: of the first channel (or NIC), of two, ...
+  std::vector<std::pair<LinkId, double>> by_link;  ///< ascending, of all
+};
+
+/// Where leaves have less than their nodes: by the routes that simulated channels take.
+struct SpineLoads {
+  Bandwidth uplink{};        ///< of a link between a leaf and a spine
+  SpineLoad rings;           ///< channels
+  SpineLoad trees;           ///< messages of a chunk
+  SpineLoad pat;             ///< parts of a rank for one channel
+  SpineLoad nvls_trees;      ///< messages of a head's chunk on one of its two trees, of all heads
+  double ring_share = 0;     ///< of a ring's sends from node to node, those over a spine
+  double nvls_tree_way = 0;  ///< messages over spines from a node up an NVLS tree, at the most
+  /// Parts for one peer, by the NICs of a GPU that its pairs go by in turn.
+  SpineLoad alltoall, next, scatter, gather;
+};
+/// With those of a group alongside, which runs the same.
+void add_alongside(const SpineLoads& other, SpineLoads&);
 
 /// Of the NICs by which a node's channels leave it.
 struct NicTerms {
@@ -94,6 +116,7 @@ struct Communicator {
   // Of the machine's description, for the run.
   NicTerms nics;
   PairTerms pairs;
+  std::optional<SpineLoads> spines;  ///< none where leaves are not oversubscribed, or nothing passes spines
   GpuTerms gpu;
   Seconds network_latency{};  ///< from NIC to NIC; of one rail where NICs are on rails
   Seconds across_rails{};     ///< what the way of a pair on two rails takes beyond, without PXN

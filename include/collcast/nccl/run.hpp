@@ -20,7 +20,8 @@ namespace collcast::nccl {
 
 struct Run {
   Seconds start{}, latency{}, data{};
-  /// What `data` is the time of: "channels", "NVLink", "PCIe", "NIC", "PCIe to the NICs", "messages", or NCCL's own
+  /// What `data` is the time of: "channels", "NVLink", "PCIe", "NIC", "PCIe to the NICs", "messages", "uplinks of
+  /// leaves", or NCCL's own
   /// number: "NCCL's cap on a tree's channel", "NCCL's cap on an NVLS tree's head".
   std::string bound;
   Volume chunk{};    ///< payload that one step moves, at most

@@ -39,10 +39,11 @@ struct MachineSummary {
   int nodes = 0;
   int ranks = 0;
   double oversubscription = 1;  ///< of the leaves' uplinks, where there are nodes on several leaves
+  bool collnet = false;         ///< switches of its network add up what NICs send
 };
 MachineSummary summary(const Fabric&);
-/// Of library nccl, whose closed form does not see uplinks that are thinner than what comes from below.
-std::optional<std::string> thin_spines_text(const MachineSummary&);
+/// What the machine has and its library does not see: `warnings` of every document on it, and of its pages.
+std::vector<std::string> machine_warnings(const MachineSummary&);
 /// Of what a machine's description says: equal digests, equal machines but for their name and number of nodes.
 std::string digest(const TopologySpec&);
 /// What every page on a calibrated machine says.

@@ -50,6 +50,7 @@ class Fabric {
   std::span<const Link> links() const;
   /// "node3.gpu5 -> node3.nvswitch0", "leaf0 -> spine2"; a node that is a single device is "host3".
   std::string link_name(LinkId) const;
+  bool joins_leaf_to_spine(LinkId) const;  ///< either direction
 
   /// Appends the links from `from` to `to`, in order; nothing for from == to. Any lane >= 0 is valid.
   void route(Rank from, Rank to, int lane, std::vector<LinkId>& out) const;

@@ -1,0 +1,295 @@
+#include "nccl/spine_loads.hpp"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "collcast/collective/in_order_tree.hpp"
+#include "nccl/channel_machine.hpp"
+#include "nccl/channel_orders.hpp"
+#include "nccl/pat_shape.hpp"
+
+namespace collcast::nccl {
+
+namespace {
+
+/// Of each link between a leaf and a spine that something passes, what does.
+using Loads = std::map<LinkId, double>;
+
+double most(const Loads& loads) {
+  double out = 0;
+  for (const auto& [link, load] : loads) out = std::max(out, load);
+  return out;
+}
+
+/// Shares of so many.
+std::vector<std::pair<LinkId, double>> by_link(const Loads& loads, double of = 1) {
+  std::vector<std::pair<LinkId, double>> out;
+  out.reserve(loads.size());
+  for (const auto& [link, load] : loads) out.emplace_back(link, load / of);
+  return out;
+}
+
+/// A machine of channels whose uplinks are counted; ranks are group indices.
+class Uplinks {
+ public:
+  Uplinks(const Question& q, Fabric machine) : q_(q), machine_(std::move(machine)) {}
+
+  int node(int member) const { return static_cast<int>(q_.fabric.node_of(q_.group[member]).value()); }
+  /// By how many uplinks a send goes.
+  int add(int from, int to, int lane, double load, Loads& out) {
+    if (node(from) == node(to)) return 0;
+    route_.clear();
+    machine_.route(q_.fabric.on_machine(q_.group[from]), q_.fabric.on_machine(q_.group[to]), lane, route_);
+    int uplinks = 0;
+    for (const LinkId link : route_) {
+      if (!machine_.joins_leaf_to_spine(link)) continue;
+      out[link] += load;
+      rate_ = machine_.links()[link.value()].bandwidth;
+      ++uplinks;
+    }
+    return uplinks;
+  }
+  /// Of those that were met, which all have the same.
+  Bandwidth rate() const { return rate_; }
+
+ private:
+  const Question& q_;
+  Fabric machine_;
+  std::vector<LinkId> route_;
+  Bandwidth rate_{};
+};
+
+/// What the sections below add to.
+struct Counted {
+  SpineLoads loads;
+  Bandwidth rate{};
+  void meet(const Uplinks& uplinks) { rate = std::max(rate, uplinks.rate()); }
+};
+
+/// The machine, on which channels go these ways: whole, so that links have the numbers that other groups see.
+std::optional<Uplinks> uplinks_of(const Question& q, const Rates& ways) {
+  Result<Fabric> machine = machine_of_channels(q, ways, q.fabric.nodes());
+  if (!machine) return std::nullopt;
+  return Uplinks(q, std::move(machine).value());
+}
+
+Plan plan_with(const Communicator& c, Algorithm a) {
+  Plan out;
+  out.algorithm = a;
+  out.channels = std::max(1, c.channels);
+  return out;
+}
+
+void add_rings(const Fabric& fabric, const Group& group, const Communicator& c, Counted& out) {
+  const Plan plan = plan_with(c, Algorithm::ring);
+  const Question q{fabric, group, c, CollectiveKind::all_gather, Bytes(1), plan, 0};
+  auto uplinks = uplinks_of(q, ways_of(q));
+  if (!uplinks) return;
+  const ChannelOrders orders(fabric, group);
+  Loads loads;
+  int between = 0, over = 0;
+  for (int channel = 0; channel < plan.channels; ++channel) {
+    const std::vector<int> order = orders.ring(c.ring, channel);
+    for (std::size_t i = 0; i < order.size(); ++i) {
+      const int from = order[i], to = order[(i + 1) % order.size()];
+      if (uplinks->node(from) == uplinks->node(to)) continue;
+      ++between;
+      over += uplinks->add(from, to, channel, 1, loads) > 0 ? 1 : 0;
+    }
+    out.loads.rings.busiest.push_back(most(loads));
+  }
+  out.loads.rings.by_link = by_link(loads);
+  out.loads.ring_share = between > 0 ? static_cast<double>(over) / between : 0;
+  out.meet(*uplinks);
+}
+
+/// Up and down between the nodes' members, by their places; the most messages over spines on a way up.
+int add_tree(Uplinks& uplinks, const std::vector<int>& heads, int lane, Loads& out) {
+  const int nodes = static_cast<int>(heads.size());
+  std::vector<int> above(heads.size());
+  for (int x = 1; x < nodes; ++x) {
+    const int child = heads[static_cast<std::size_t>(x)];
+    const int parent = heads[static_cast<std::size_t>(InOrderTree::parent(nodes, x))];
+    above[static_cast<std::size_t>(x)] = uplinks.add(child, parent, lane, 1, out) > 0 ? 1 : 0;
+    uplinks.add(parent, child, lane, 1, out);
+  }
+  int longest = 0;
+  for (int x = 1; x < nodes; ++x) {
+    int over = 0;
+    for (int at = x; at > 0; at = InOrderTree::parent(nodes, at)) over += above[static_cast<std::size_t>(at)];
+    longest = std::max(longest, over);
+  }
+  return longest;
+}
+
+void add_trees(const Fabric& fabric, const Group& group, const Communicator& c, Counted& out) {
+  const Plan plan = plan_with(c, Algorithm::tree);
+  const Question q{fabric, group, c, CollectiveKind::all_reduce, Bytes(1), plan, 0};
+  auto uplinks = uplinks_of(q, ways_of(q));
+  if (!uplinks) return;
+  const ChannelOrders orders(fabric, group);
+  Loads loads;
+  for (int channel = 0; channel < plan.channels; ++channel) {
+    std::vector<int> heads;
+    for (const std::vector<int>& chain : orders.tree(c.tree, channel, on_second_tree(c.tree, channel)))
+      heads.push_back(chain.front());
+    add_tree(*uplinks, heads, channel, loads);
+    out.loads.trees.busiest.push_back(most(loads));
+  }
+  out.loads.trees.by_link = by_link(loads);
+  out.meet(*uplinks);
+}
+
+void add_nvls_trees(const Fabric& fabric, const Group& group, const Communicator& c, Counted& out) {
+  if (!c.nvls) return;
+  const Plan plan = plan_with(c, Algorithm::nvls_tree);
+  const Question q{fabric, group, c, CollectiveKind::all_reduce, Bytes(1), plan, 0};
+  auto uplinks = uplinks_of(q, {});
+  if (!uplinks) return;
+  const ChannelOrders orders(fabric, group);
+  Loads loads;
+  int way = 0;
+  for (int head = 0; head < c.nvls->channels; ++head)
+    for (const bool second : {false, true}) {
+      std::vector<int> heads;
+      for (int place = 0; place < c.nodes; ++place)
+        heads.push_back(orders.from_head(second ? in_second_tree(c.nodes, place) : place, *c.nvls, head).front());
+      way = std::max(way, add_tree(*uplinks, heads, head, loads));
+    }
+  out.loads.nvls_trees = {{most(loads)}, by_link(loads)};
+  out.loads.nvls_tree_way = way;
+  out.meet(*uplinks);
+}
+
+/// Either way, gathers forwards and scatters backwards, whichever is more.
+void add_pat(const Fabric& fabric, const Group& group, const Communicator& c, Counted& out) {
+  if (c.most_on_a_node > 1) return;
+  const Plan plan = plan_with(c, Algorithm::pat);
+  out.loads.pat.busiest.resize(static_cast<std::size_t>(plan.channels));
+  for (const CollectiveKind kind : {CollectiveKind::all_gather, CollectiveKind::reduce_scatter}) {
+    const Question q{fabric, group, c, kind, Bytes(1), plan, 0};
+    Rates ways;
+    ways.drive = 1;
+    auto uplinks = uplinks_of(q, ways);
+    if (!uplinks) return;
+    const Phase phase = pat_phase(kind, c.ranks);
+    Loads loads;
+    for (int channel = 0; channel < plan.channels; ++channel) {
+      for (int member = 0; member < c.ranks; ++member)
+        for (int hop = 0; hop < phase.shape->sends(phase, member); ++hop) {
+          const Hop sent = phase.shape->send(phase, member, hop);
+          uplinks->add(member, static_cast<int>(sent.peer), channel, sent.blocks, loads);
+        }
+      double& of_channels = out.loads.pat.busiest[static_cast<std::size_t>(channel)];
+      of_channels = std::max(of_channels, most(loads));
+    }
+    out.loads.pat.by_link = by_link(loads);
+    out.meet(*uplinks);
+  }
+}
+
+/// Members that send by the same leaves: those of one GPU of all nodes below a leaf; where nodes are unlike, each.
+struct Senders {
+  std::vector<int> members;
+  std::set<int> nodes;
+};
+std::vector<Senders> senders_of(const Question& q, const Uplinks& uplinks, int nodes_per_leaf) {
+  std::map<std::pair<int, int>, Senders> out;
+  const int gpus = q.fabric.ranks_per_node();
+  for (int i = 0; i < q.group.size(); ++i) {
+    const int on_machine = static_cast<int>(q.fabric.on_machine(q.group[i]).value());
+    const int node = q.c.pairs.loads ? i : on_machine / gpus / nodes_per_leaf;
+    Senders& one = out[{node, on_machine % gpus}];
+    one.members.push_back(i);
+    one.nodes.insert(uplinks.node(i));
+  }
+  std::vector<Senders> all;
+  for (auto& [key, one] : out) all.push_back(std::move(one));
+  return all;
+}
+
+/// Of everybody to everybody, one turn's.
+void add_alltoall(const std::vector<Senders>& senders, Uplinks& uplinks, int ranks, int lane, Loads& out) {
+  for (int to = 0; to < ranks; ++to)
+    for (const Senders& one : senders) {
+      const int node = uplinks.node(to);
+      // One for all, of another node.
+      const auto from = std::ranges::find_if(one.members, [&](int i) { return uplinks.node(i) != node; });
+      if (from == one.members.end()) continue;
+      const double others = static_cast<double>(one.members.size()) - (one.nodes.contains(node) ? 1 : 0);
+      uplinks.add(*from, to, lane, others, out);
+    }
+}
+
+void add_pairs(const Fabric& fabric, const Group& group, const Communicator& c, int nodes_per_leaf, Counted& out) {
+  Plan plan;
+  plan.point_to_point = true;
+  const Question q{fabric, group, c, CollectiveKind::alltoall, Bytes(1), plan, 0};
+  Rates ways;
+  ways.by_receivers_rail = c.pairs.relayed;
+  auto uplinks = uplinks_of(q, ways);
+  if (!uplinks) return;
+  const std::vector<Senders> senders = senders_of(q, *uplinks, nodes_per_leaf);
+  Loads alltoall, next, scatter, gather;
+  for (int turn = 0; turn < std::max(1, c.pairs.nics_of_gpu); ++turn) {
+    // So many lanes further a GPU's next NIC is taken.
+    const int lane = turn * fabric.ranks_per_node();
+    add_alltoall(senders, *uplinks, c.ranks, lane, alltoall);
+    for (int i = 0; i < c.ranks; ++i) {
+      uplinks->add(i, (i + 1) % c.ranks, lane, 1, next);
+      if (i == 0) continue;
+      uplinks->add(0, i, lane, 1, scatter);
+      uplinks->add(i, 0, lane, 1, gather);
+    }
+    const auto put = [turns = turn + 1](const Loads& loads, SpineLoad& of_kind) {
+      of_kind.busiest.push_back(most(loads) / turns);
+      of_kind.by_link = by_link(loads, turns);
+    };
+    put(alltoall, out.loads.alltoall);
+    put(next, out.loads.next);
+    put(scatter, out.loads.scatter);
+    put(gather, out.loads.gather);
+  }
+  out.meet(*uplinks);
+}
+
+/// On the links that it has itself; as busy as the busiest of these is then, of however many channels.
+void add(const SpineLoad& other, SpineLoad& load) {
+  double alone = 0, together = 0;
+  auto at = other.by_link.begin();
+  for (auto& [link, own] : load.by_link) {
+    alone = std::max(alone, own);
+    while (at != other.by_link.end() && at->first < link) ++at;
+    if (at != other.by_link.end() && at->first == link) own += at->second;
+    together = std::max(together, own);
+  }
+  if (!(together > alone)) return;
+  for (double& busiest : load.busiest) busiest *= together / alone;
+}
+
+}  // namespace
+
+void add_alongside(const SpineLoads& other, SpineLoads& loads) {
+  for (const auto kind : {&SpineLoads::rings, &SpineLoads::trees, &SpineLoads::pat, &SpineLoads::nvls_trees,
+                          &SpineLoads::alltoall, &SpineLoads::next, &SpineLoads::scatter, &SpineLoads::gather})
+    add(other.*kind, loads.*kind);
+}
+
+std::optional<SpineLoads> spine_loads(const Fabric& fabric, const Group& group, const Communicator& c) {
+  const auto* network = std::get_if<LeafSpineNetwork>(&fabric.spec().network);
+  if (network == nullptr || network->spines < 1 || !(network->oversubscription > 1) || c.nodes < 2) return std::nullopt;
+  if (fabric.nics_per_node() == 0) return std::nullopt;
+  Counted out;
+  add_rings(fabric, group, c, out);
+  add_trees(fabric, group, c, out);
+  add_nvls_trees(fabric, group, c, out);
+  add_pat(fabric, group, c, out);
+  add_pairs(fabric, group, c, network->nodes_per_leaf, out);
+  if (!(out.rate > Bandwidth())) return std::nullopt;
+  out.loads.uplink = out.rate;
+  return out.loads;
+}
+
+}  // namespace collcast::nccl
