@@ -203,7 +203,7 @@ Rates rates_of(const Question& q, const Limits& l, double chunk) {
   out.hop = l.hop - within_hop(l, chunk);
   if (c.nodes > 1) {
     // Where NICs have unlike numbers of channels the lines of each are its own matter, else all of a NIC's.
-    const bool alike = !(c.nics.of_rings > 0);
+    const bool alike = !c.nics.unlike;
     const double lines = alike ? channels_of_a_nic(q.c, q.plan) * chunk / through_network(l, chunk) : unlimited;
     out.nic = std::min(l.nics / nics_of_rings(c), lines);
     out.by_receivers_rail = c.nvlink && c.environment.relays() && !leaves_by_own_nics(q);

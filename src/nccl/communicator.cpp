@@ -492,14 +492,13 @@ double share_of_rings(const System& system, const Graph& ring, int nodes, Bandwi
 
 /// Of GPUs whose ways are PCIe's: what a ring inside their node has, whatever NICs do to one over several.
 PairRates rates_over_pcie(const Communicator& c, const System& system, const std::vector<std::vector<int>>& unlike) {
-  const auto of = [](const Graph& ring) { return Bandwidth(ring.channels * ring.inside.value()); };
   std::optional<Bandwidth> slowest;
   if (c.nodes > 1)
     for (const std::vector<int>& gpus : unlike)
       if (gpus.size() > 1)
         if (const auto found = search(system, gpus, 1))
-          slowest = std::min(slowest.value_or(of(found->ring)), of(found->ring));
-  const Bandwidth each = slowest.value_or(of(c.ring));
+          slowest = std::min(slowest.value_or(found->ring.all_inside()), found->ring.all_inside());
+  const Bandwidth each = slowest.value_or(c.ring.all_inside());
   return {each, each, each};
 }
 
@@ -559,7 +558,7 @@ Result<Communicator> connect(const Fabric& fabric, const Group& group, const Env
   // Graphs are final from here on: channels are counted by them, and what a run reaches by graphs and channels.
   put_channels(*searched, *seen, unlike.front(), out);
   out.nics = nic_terms(searched->found, seen->system, out.nodes);
-  put_loads_of_unlike(fabric, group, out);
+  out.nics.unlike = unlike_nics(fabric, group, out);
   const bool relayed =
       out.nvlink && seen->environment.relays() && seen->environment.pxn_of_pairs &&
       std::ranges::all_of(unlike, [&](const auto& gpus) { return relays_over_nvlink(seen->system, gpus); });

@@ -32,9 +32,7 @@ double way_factor(const Communicator& c) {
 }
 
 /// Of PCIe, what a GPU's ring reaches by NCCL's search, bytes per second of data on the wire.
-double pcie_searched(const Communicator& c) {
-  return c.ring.channels * c.ring.inside.value() * fitted::pcie_efficiency;
-}
+double pcie_searched(const Communicator& c) { return c.ring.all_inside().value() * fitted::pcie_efficiency; }
 double pcie_reached(const Communicator& c) { return pcie_searched(c) * way_factor(c); }
 
 /// LL, GB/s of one channel's threads.
@@ -281,7 +279,7 @@ TreeChannel tree_channel(const Communicator& c, Protocol p) {
   const bool of_two = c.nodes == 2 && p == Protocol::simple;
   const double of_booked = of_two ? fitted::tree_efficiency_of_two : fitted::tree_efficiency;
   const double of_cap = of_two ? fitted::tree_cap_of_two[row_of(c)] : fitted::tree_efficiency;
-  const double relief = c.nics.hold_trees ? c.nics.relief_of_trees : 1;
+  const double relief = c.nics.hold_trees ? relief_of_trees(c) : 1;
   return {relief * of_booked * 0.92 * (c.nodes <= 2 ? c.tree.inside : c.tree.between).value(),
           of_cap * 1e9 * tuned::tree_per_channel[row_of(c)][scale_of(c)]};
 }
@@ -306,7 +304,7 @@ Load tree_links(const Communicator& c, const Limits& l, const Plan& plan, const 
   const double most = (c.nodes == 1 ? 2 / c.gpu.tree_sends : 1) * tree_rate(c, plan);
   return longest({{cut.chunk * plan.channels / most, tree_rate_name(c, plan)},
                   {c.gpu.tree_sends * cut.chunk * plan.channels / l.gpu, l.gpu_name},
-                  {tree_messages(c) / c.nics.relief_of_trees * message_gap(c, plan), "messages"}});
+                  {tree_messages(c) / relief_of_trees(c) * message_gap(c, plan), "messages"}});
 }
 
 /// And of a channel's own threads and lines.

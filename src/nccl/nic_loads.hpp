@@ -2,12 +2,13 @@
 // run as many as the node that found fewest.
 #pragma once
 
+#include <optional>
+
 #include "collcast/nccl/communicator.hpp"
 
 namespace collcast::nccl {
 
-/// of_rings, of_trees and relief_of_trees of a communicator that has its channels; as they are where nodes are alike,
-/// or NICs are not said.
-void put_loads_of_unlike(const Fabric&, const Group&, Communicator&);
+/// Of a communicator that has its channels; nothing where nodes are alike, or NICs are not said.
+std::optional<UnlikeNics> unlike_nics(const Fabric&, const Group&, const Communicator&);
 
 }  // namespace collcast::nccl

@@ -33,18 +33,23 @@ struct PairLoads {
   int ranks_of_root = 1;       ///< on the root's node
 };
 
+/// Where nodes have unlike GPUs, of which each goes by the NICs that its own search found.
+struct UnlikeNics {
+  /// So many NICs that share a node's channels evenly are as busy as the busiest one of all nodes is, of rings and of
+  /// trees.
+  double of_rings = 1, of_trees = 1;
+  /// Of a tree's messages, what like nodes' busiest NIC would have with as many channels, over what it has.
+  double relief_of_trees = 1;
+};
+
 /// Of the NICs by which a node's channels leave it.
 struct NicTerms {
   int count = 0;
-  Bandwidth rate{};         ///< of one: the line's, or that of PCIe between NICs and GPUs where it is less
-  bool by_pcie = false;     ///< it is PCIe's
-  bool hold_trees = false;  ///< what NCCL books for trees across nodes; else links inside them hold it
-  int beside_gpu = 1;       ///< that a GPU has nearest at most
-  /// Where nodes have unlike GPUs: so many NICs that share a node's channels evenly are as busy as the busiest one of
-  /// all nodes is, of rings and of trees. 0: `count`.
-  double of_rings = 0, of_trees = 0;
-  /// Of a tree's messages, what like nodes' busiest NIC would have with as many channels, over what it has.
-  double relief_of_trees = 1;
+  Bandwidth rate{};                  ///< of one: the line's, or that of PCIe between NICs and GPUs where it is less
+  bool by_pcie = false;              ///< it is PCIe's
+  bool hold_trees = false;           ///< what NCCL books for trees across nodes; else links inside them hold it
+  int beside_gpu = 1;                ///< that a GPU has nearest at most
+  std::optional<UnlikeNics> unlike;  ///< none where nodes have the same GPUs, or a channel's NICs are not said
 };
 
 /// Of sends and receives between nodes.

@@ -57,6 +57,8 @@ struct Graph {
   std::vector<std::vector<int>> order;    ///< of the search's channels: GPUs of the first node; NVLS: the head
   std::vector<ChannelNics> nics;          ///< of these; empty: of one node, of NVLS, or not stated
   std::vector<NodeChannels> elsewhere{};  ///< where nodes have other GPUs than the first
+
+  Bandwidth all_inside() const { return static_cast<double>(channels) * inside; }  ///< of its channels together
 };
 
 /// A graph of a file, which NCCL takes instead of its search's.
