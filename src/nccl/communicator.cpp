@@ -107,8 +107,11 @@ void keep_channels(Graph& graph, int channels) {
   for (NodeChannels& other : graph.elsewhere) keep_first(static_cast<std::size_t>(channels), other.order, other.nics);
 }
 
-/// `other`: of nodes with these GPUs.
+/// `other`: of nodes with these GPUs. The fewest channels, and the lowest speed, each apart [src/init.cc,
+/// initTransportsRank].
 void keep_slowest(Graph& into, const Graph& other, const std::vector<int>& gpus) {
+  const Graph::Together one = into.together(), another = other.together();
+  into.least = {std::min(one.inside, another.inside), std::min(one.between, another.between)};
   into.elsewhere.push_back({gpus, other.order, other.nics});
   keep_channels(into, std::min(into.channels, other.channels));
   into.inside = std::min(into.inside, other.inside);
@@ -497,8 +500,8 @@ PairRates rates_over_pcie(const Communicator& c, const System& system, const std
     for (const std::vector<int>& gpus : unlike)
       if (gpus.size() > 1)
         if (const auto found = search(system, gpus, 1))
-          slowest = std::min(slowest.value_or(found->ring.all_inside()), found->ring.all_inside());
-  const Bandwidth each = slowest.value_or(c.ring.all_inside());
+          slowest = std::min(slowest.value_or(found->ring.together().inside), found->ring.together().inside);
+  const Bandwidth each = slowest.value_or(c.ring.together().inside);
   return {each, each, each};
 }
 

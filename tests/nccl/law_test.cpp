@@ -60,14 +60,20 @@ std::vector<Timed> timed(const Communicator& c, std::int64_t bytes) {
   return out;
 }
 
-/// From one rate of what `set` says to the next, a step of them higher, in GB/s.
-void sweep(const std::string& machine, int nodes, const std::string& set, double least, double most, double step) {
+std::vector<int> all_of(const std::string& machine, int nodes) {
+  return std::vector<int>(static_cast<std::size_t>(nodes), test::built(machine, nodes).ranks_per_node());
+}
+
+/// From one rate of what `set` says to the next, a step of them higher, in GB/s; on as many of each node's GPUs.
+void sweep(const std::string& machine, const std::vector<int>& gpus, const std::string& set, double least, double most,
+           double step) {
+  const int nodes = static_cast<int>(gpus.size());
   std::optional<Communicator> before;
   std::vector<Timed> with_less;
   double last = 0;
   for (double rate = least; rate <= most; rate *= step) {
     const Fabric fabric = test::built(machine, nodes, {set + "=" + std::to_string(rate) + "GB/s"});
-    const auto c = nccl::connect(fabric, Group::strided(Rank(0), 1, nodes * fabric.ranks_per_node()));
+    const auto c = nccl::connect(fabric, test::first_of_nodes(fabric, gpus));
     if (!c.ok()) continue;
     std::vector<Timed> now = timed(*c, std::int64_t{1} << 30);
     if (before && same_channels(*before, *c))
@@ -75,7 +81,8 @@ void sweep(const std::string& machine, int nodes, const std::string& set, double
         for (const Timed& old : with_less) {
           if (one.what != old.what || one.plan.channels != old.plan.channels || one.plan.threads != old.plan.threads)
             continue;
-          INFO(machine << " x " << nodes << ", " << set << " " << last << " -> " << rate << ": " << one.what);
+          INFO(machine << ", " << test::words(gpus) << "GPUs, " << set << " " << last << " -> " << rate << ": "
+                       << one.what);
           CHECK(one.us <= old.us * (1 + 1e-9));
         }
     before = *c;
@@ -88,7 +95,17 @@ void sweep(const std::string& machine, int nodes, const std::string& set, double
 
 TEST_CASE("NICs that are described faster make nothing slower whose channels stay") {
   for (const std::string& machine : test::machines_of_gpus())
-    for (const int nodes : {2, 3}) sweep(machine, nodes, "network.link.bandwidth", 1, 150, 1.08);
+    for (const int nodes : {2, 3}) sweep(machine, all_of(machine, nodes), "network.link.bandwidth", 1, 150, 1.08);
+}
+
+TEST_CASE(
+    "over nodes with unlike GPUs faster NICs make nothing slower either: a node's links have its own search's room") {
+  for (const char* machine : {"l40s-pcie", "pcie-a100", "azure-ndmv4", "dgx-h100", "dgx1-v100", "polaris"}) {
+    const int all = all_of(machine, 2).front();
+    for (const int second : {1, 2, 3})
+      for (const std::vector<int>& gpus : {std::vector<int>{all, second}, std::vector<int>{second, all, all}})
+        sweep(machine, gpus, "network.link.bandwidth", 1, 150, 1.08);
+  }
 }
 
 TEST_CASE("links of a node that are described faster make nothing slower whose channels stay") {
@@ -96,6 +113,6 @@ TEST_CASE("links of a node that are described faster make nothing slower whose c
     const std::size_t links = test::shipped(machine).links.size();
     for (std::size_t link = 0; link < links; ++link)
       for (const int nodes : {1, 2})
-        sweep(machine, nodes, "node.links." + std::to_string(link) + ".bandwidth", 3, 1200, 1.5);
+        sweep(machine, all_of(machine, nodes), "node.links." + std::to_string(link) + ".bandwidth", 3, 1200, 1.5);
   }
 }
