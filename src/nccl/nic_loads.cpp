@@ -41,8 +41,24 @@ std::optional<Loads> loads_of(const ChannelOrders& orders, const Communicator& c
 
 }  // namespace
 
+namespace {
+
+/// On like nodes the search's channels may share NICs unevenly, too: of a DGX-1's first five GPUs without ways through
+/// others two of three rings end at the fifth, beside whose NIC they go out.
+bool evenly_on_nics(const Communicator& c) {
+  LoadsByNic in, out;
+  for (const ChannelNics& one : c.ring.nics) {
+    ++in[one.in];
+    ++out[one.out];
+  }
+  return std::max(busiest(in), busiest(out)) * c.nics.count <= static_cast<double>(c.ring.nics.size());
+}
+
+}  // namespace
+
 std::optional<UnlikeNics> unlike_nics(const Fabric& fabric, const Group& group, const Communicator& c) {
-  if (c.nodes == 1 || c.ring.elsewhere.empty() || c.ring.channels < 1) return std::nullopt;
+  if (c.nodes == 1 || c.ring.channels < 1) return std::nullopt;
+  if (c.ring.elsewhere.empty() && evenly_on_nics(c)) return std::nullopt;
   const ChannelOrders orders(fabric, group);
   const std::vector<int> first = places(c.nodes, false), second = places(c.nodes, true);
   double channels = 0, messages = 0;
