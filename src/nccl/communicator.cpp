@@ -510,6 +510,7 @@ GpuTerms gpu_terms(const Communicator& c, bool over_nvlink, const System& system
                    const std::vector<std::vector<int>>& unlike) {
   GpuTerms out;
   out.nvlink = over_nvlink ? system.nvlink_rate : Bandwidth();
+  out.has_nvlinks = system.has_nvlink();
   out.ring_links = share_of_rings(system, c.ring, c.nodes, out.nvlink);
   out.tree_sends = tree_sends(c);
   out.pair_rates = {out.nvlink, out.nvlink, out.nvlink};

@@ -131,9 +131,10 @@ Limits limits(const Communicator& c, const Plan& plan, bool tree) {
     if (p == Protocol::ll) out.ll_network = c.factors.ll_proxy * fitted::ll_network_channel * 1e9;
   }
   const double nvlink = p == Protocol::simple ? fitted::nvlink_simple_hop[g] : fitted::nvlink_hop[i];
-  // Through the host's memory no hop is quicker than a write over NVLink.
-  const double by_host = c.environment.peer_access ? 0 : nvlink;
-  out.hop = us * c.factors.hop * (c.nvlink ? nvlink : std::max(fitted::pcie_hop[i], by_host));
+  // Through the host's memory no hop is quicker than a write over NVLink, nor over PCIe between GPUs that have NVLinks
+  // to others; what PCIe's hops were fitted on are cards without any.
+  const double least = c.environment.peer_access && !c.gpu.has_nvlinks ? 0 : nvlink;
+  out.hop = us * c.factors.hop * (c.nvlink ? nvlink : std::max(fitted::pcie_hop[i], least));
   if (p == Protocol::ll) out.first_pass = 8.0 * plan.threads;
   out.own_copy = p == Protocol::simple ? 1e9 * fitted::own_copy : out.channel;
   const NetworkHop between = network_hop(c, p, tree);

@@ -64,11 +64,12 @@ struct PairTerms {
 
 /// Of a GPU's links on its node.
 struct GpuTerms {
-  Bandwidth nvlink{};      ///< of one GPU; without NVLink 0
-  double ring_links = 1;   ///< share of it that rings can fill where NVLinks are straight
-  double tree_sends = 1;   ///< of a tree's chunk, by the GPU of a node that sends most, mean of its channels
-  PairRates pair_rates{};  ///< over NVLink, which not all pairs may have; without, of a ring over PCIe
-  Bandwidth pcie{};        ///< of its way to PCIe, by the data sheet; 0: it has none
+  Bandwidth nvlink{};        ///< of one GPU; without NVLink 0
+  bool has_nvlinks = false;  ///< also where the group's channels go over PCIe
+  double ring_links = 1;     ///< share of it that rings can fill where NVLinks are straight
+  double tree_sends = 1;     ///< of a tree's chunk, by the GPU of a node that sends most, mean of its channels
+  PairRates pair_rates{};    ///< over NVLink, which not all pairs may have; without, of a ring over PCIe
+  Bandwidth pcie{};          ///< of its way to PCIe, by the data sheet; 0: it has none
 };
 
 /// With a reduction in the network: what the search finds for it.
