@@ -2,6 +2,7 @@
 #include <catch2/catch.hpp>
 
 #include <algorithm>
+#include <map>
 
 #include "collcast/evaluate/by_nccl.hpp"
 #include "collcast/nccl/channels.hpp"
@@ -252,6 +253,24 @@ TEST_CASE("with PXN pairs stay on the receiver's rail: thin spines cost nothing,
     const Times without = exchanged(far, off, 1024, 2), relayed = exchanged(far, {}, 1024, 2);
     CHECK(without.closed - relayed.closed == Approx(spine));
     CHECK(without.simulated - relayed.simulated == Approx(spine));
+  }
+}
+
+TEST_CASE("of channels that pass a switch's or PCIe's GPUs no NIC has more that go out than come in") {
+  for (const std::string& machine : test::machines_of_gpus()) {
+    const Fabric fabric = test::built(machine, 3);
+    for (const Group& group : groups_of(fabric)) {
+      const auto c = nccl::connect(fabric, group);
+      REQUIRE(c.ok());
+      if (c->nvlink && !c->nvswitch) continue;
+      std::map<int, int> more;
+      for (const ChannelNics& one : c->ring.nics) {
+        ++more[one.out];
+        --more[one.in];
+      }
+      INFO(machine << ", ranks " << numbers(group));
+      CHECK(std::ranges::all_of(more, [](const auto& nic) { return nic.second == 0; }));
+    }
   }
 }
 
