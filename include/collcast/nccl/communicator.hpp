@@ -33,7 +33,7 @@ struct PairLoads {
   int ranks_of_root = 1;       ///< on the root's node
 };
 
-/// Where nodes have unlike GPUs, of which each goes by the NICs that its own search found.
+/// Where NICs have unlike numbers of channels: of nodes with unlike GPUs, each by its own search, or of one's rings.
 struct UnlikeNics {
   /// So many NICs that share a node's channels evenly are as busy as the busiest one of all nodes is, of rings and of
   /// trees.
@@ -49,7 +49,7 @@ struct NicTerms {
   bool by_pcie = false;              ///< it is PCIe's
   bool hold_trees = false;           ///< what NCCL books for trees across nodes; else links inside them hold it
   int beside_gpu = 1;                ///< that a GPU has nearest at most
-  std::optional<UnlikeNics> unlike;  ///< none where nodes have the same GPUs, or a channel's NICs are not said
+  std::optional<UnlikeNics> unlike;  ///< none where like nodes' NICs have as many each, or are not said
 };
 
 /// Of sends and receives between nodes.
