@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <optional>
 #include <type_traits>
 #include <variant>
@@ -144,42 +145,51 @@ Rates with_nvlink_ways(const Question& q, Rates rates) {
   return rates;
 }
 
-const Graph& graph_of(const Question& q) { return q.plan.algorithm == Algorithm::tree ? q.c.tree : q.c.ring; }
+/// The search's channels that a run has; none where those do not say by which NICs they go.
+const Graph* graph_of(const Question& q) {
+  if (q.plan.point_to_point) return nullptr;
+  switch (q.plan.algorithm) {
+    case Algorithm::ring:
+      return &q.c.ring;
+    case Algorithm::tree:
+    case Algorithm::pat:
+      return &q.c.tree;
+    default:
+      return nullptr;
+  }
+}
 
-/// Where nodes have unlike GPUs, each node's channels go by the NICs that its own search found: a channel's number, not
-/// its peer, says which [src/graph/search.cc, ncclTopoGetNetDev]. The rule of rails, by which like nodes meet on the
-/// same NIC anyway, would have several at one NIC of the node that has fewer.
-Fabric by_searched_nics(const Question& q, const Fabric& machine) {
-  const Graph& graph = graph_of(q);
-  const bool has_channels = q.plan.algorithm == Algorithm::ring || q.plan.algorithm == Algorithm::tree;
-  if (q.plan.point_to_point || !has_channels || graph.elsewhere.empty() || machine.nics_per_node() == 0) return machine;
+/// By which NICs rings and trees pass nodes: those that each node's own search found, like nodes or not. A channel's
+/// number says which, and whether a rank is the first of its node there, never its peer; to a NIC that is not beside it
+/// a rank has the same one through another GPU, or the host [src/graph/search.cc, ncclTopoGetNetDev]. Only sends and
+/// receives, which no graph has, go by the receiver's rail.
+Fabric by_searched_nics(const Question& q, const Graph& graph, const Fabric& machine) {
   const ChannelOrders orders(q.fabric, q.group);
-  const auto channels = static_cast<std::size_t>(std::max(1, graph.channels));
   std::vector<std::vector<Fabric::PortsOfLane>> ports(
-      channels, std::vector<Fabric::PortsOfLane>(static_cast<std::size_t>(machine.nodes())));
-  for (std::size_t channel = 0; channel < channels; ++channel)
+      static_cast<std::size_t>(std::max(1, graph.channels)),
+      std::vector<Fabric::PortsOfLane>(static_cast<std::size_t>(machine.nodes())));
+  int channel = 0;
+  for (std::vector<Fabric::PortsOfLane>& of_nodes : ports) {
     for (int node = 0; node < orders.nodes(); ++node) {
-      const int number = static_cast<int>(channel);
-      const int own = q.plan.algorithm == Algorithm::ring ? orders.of_ring(node, graph, number) : number;
-      const auto nics = orders.nics_of_node(node, graph, own);
-      if (!nics) continue;
-      ports[channel][static_cast<std::size_t>(orders.numbers()[static_cast<std::size_t>(node)])] = {nics->in,
-                                                                                                    nics->out};
+      const int own = q.plan.algorithm == Algorithm::ring ? orders.of_ring(node, graph, channel) : channel;
+      if (const auto nics = orders.nics_of_node(node, graph, own))
+        of_nodes[static_cast<std::size_t>(orders.numbers()[static_cast<std::size_t>(node)])] = {nics->in, nics->out};
     }
+    ++channel;
+  }
   return machine.with_ports(std::move(ports));
 }
 
-/// Lanes of the machine that reach the first node's end of each of the search's channels by the NIC that the search
-/// found; where it found none that is near, the lanes of their own numbers.
-std::vector<int> ways_of_channels(const Question& q, const Fabric& machine) {
-  const Graph& graph = graph_of(q);
+/// Lanes of the machine that reach a CollNet chain's end on the first node by the NIC that the search found; where it
+/// found none that is near, the lanes of their own numbers.
+std::vector<int> ways_of_chains(const Question& q, const Graph& chain, const Fabric& machine) {
   const ChannelOrders orders(q.fabric, q.group);
   std::vector<int> out;
-  for (int channel = 0; channel < std::max(1, graph.channels); ++channel) {
+  for (int channel = 0; channel < std::max(1, chain.channels); ++channel) {
     out.push_back(channel);
-    if (static_cast<std::size_t>(channel) >= graph.nics.size() || machine.nics_per_node() == 0) continue;
-    const int nic = graph.nics[static_cast<std::size_t>(channel)].in;
-    const Rank first = on_machine(q, machine, q.group[orders.of_node(0, graph, channel).front()]);
+    if (static_cast<std::size_t>(channel) >= chain.nics.size() || machine.nics_per_node() == 0) continue;
+    const int nic = chain.nics[static_cast<std::size_t>(channel)].in;
+    const Rank first = on_machine(q, machine, q.group[orders.of_node(0, chain, channel).front()]);
     // A rank's next NIC is that of so many lanes further.
     for (int turn = 0; turn < machine.nics_per_node(); ++turn) {
       const int lane = channel + turn * machine.ranks_per_node();
@@ -191,24 +201,22 @@ std::vector<int> ways_of_channels(const Question& q, const Fabric& machine) {
   return out;
 }
 
-/// Over straight NVLinks the search's channels end beside the NIC that they leave by, and need no relay.
-bool leaves_by_own_nics(const Question& q) {
-  const Graph& graph = graph_of(q);
-  const auto own = [](const std::vector<ChannelNics>& nics) {
-    return !nics.empty() && std::ranges::all_of(nics, [](const ChannelNics& n) { return n.way_out < PathType::pxn; });
-  };
-  return !q.c.nvswitch && own(graph.nics) &&
-         std::ranges::all_of(graph.elsewhere, [&](const NodeChannels& other) { return own(other.nics); });
+/// With the drives and the NICs of a run's channels.
+Fabric with_channels(const Question& q, const Rates& rates, const Fabric& machine) {
+  const Graph* const graph = graph_of(q);
+  std::vector<int> ways(static_cast<std::size_t>(graph == nullptr ? 1 : std::max(1, graph->channels)));
+  std::iota(ways.begin(), ways.end(), 0);
+  if (graph == nullptr && q.c.collnet) ways = ways_of_chains(q, q.c.collnet->chain, machine);
+  const Fabric by_nics =
+      graph != nullptr && machine.nics_per_node() > 0 ? by_searched_nics(q, *graph, machine) : machine;
+  if (!(rates.drive > 0)) return by_nics;
+  const bool apart = rates.between > 0;
+  return by_nics.with_drives(
+      q.plan.channels, Bandwidth(rates.drive), std::move(ways),
+      apart ? std::optional(Fabric::DrivesBetweenNodes{Bandwidth(rates.between), rates.ways}) : std::nullopt);
 }
 
 }  // namespace
-
-Rates ways_of(const Question& q) {
-  Rates out;
-  out.drive = 1;
-  out.by_receivers_rail = q.c.nvlink && q.c.environment.relays() && !leaves_by_own_nics(q);
-  return out;
-}
 
 Rates rates_of(const Question& q, const Limits& l, double chunk) {
   const Communicator& c = q.c;
@@ -220,12 +228,10 @@ Rates rates_of(const Question& q, const Limits& l, double chunk) {
   out.hop = l.hop - within_hop(l, chunk);
   if (c.nodes > 1) {
     // Where NICs have unlike numbers of channels the lines of each are its own matter, else all of a NIC's.
-    const bool alike = !(c.nics.of_rings > 0);
+    const bool alike = !c.nics.unlike;
     const double lines = alike ? channels_of_a_nic(q.c, q.plan) * chunk / through_network(l, chunk) : unlimited;
     out.nic = std::min(l.nics / nics_of_rings(c), lines);
     out.of_line = of_line(c, q.plan.protocol);
-    out.by_receivers_rail = ways_of(q).by_receivers_rail;
-    out.nics_beside = c.nics.beside_gpu;
     out.network = c.factors.network_hop;
     out.way = c.factors.network_hop * c.network_latency.count();
     out.beyond = network_hop(l, chunk) - c.factors.network_hop * c.network_latency.count() - out.hop;
@@ -233,15 +239,11 @@ Rates rates_of(const Question& q, const Limits& l, double chunk) {
   return out;
 }
 
-Result<Fabric> machine_of_channels(const Question& q, const Rates& rates, int nodes) {
-  const Result<Fabric> machine = Fabric::build(seen_by_channels(q.fabric.spec(), with_nvlink_ways(q, rates)), nodes);
+Result<Fabric> machine_of_channels(const Question& q, const Rates& rates) {
+  const Result<Fabric> machine =
+      Fabric::build(seen_by_channels(q.fabric.spec(), with_nvlink_ways(q, rates)), q.fabric.nodes());
   if (!machine) return machine.errors();
-  const Fabric relaying = by_searched_nics(q, relayed(q, rates, *machine));
-  if (!(rates.drive > 0)) return relaying;
-  return relaying.with_drives(q.plan.channels, Bandwidth(rates.drive), ways_of_channels(q, relaying),
-                              rates.between > 0
-                                  ? std::optional(Fabric::DrivesBetweenNodes{Bandwidth(rates.between), rates.ways})
-                                  : std::nullopt);
+  return with_channels(q, rates, relayed(q, rates, *machine));
 }
 
 Result<Program> assembled(const Question& q, const Rates& rates, Pattern pattern, double start) {
@@ -250,7 +252,7 @@ Result<Program> assembled(const Question& q, const Rates& rates, Pattern pattern
         {},
         fmt::format("{} messages at {} bytes, and up to {} are simulated", all.messages, q.size.value(), most_messages),
         "expected a smaller group or size"};
-  Result<Fabric> machine = machine_of_channels(q, rates, q.fabric.nodes());
+  Result<Fabric> machine = machine_of_channels(q, rates);
   if (!machine) return machine.errors();
   return Program{
       std::move(machine).value(), std::move(pattern), {}, 1, Seconds(start), Seconds(host_time(q.c, q.kind)), false};

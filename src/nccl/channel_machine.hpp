@@ -45,10 +45,8 @@ struct Question {
 
 /// For a run whose longest message is `chunk` bytes.
 Rates rates_of(const Question&, const Limits&, double chunk);
-/// That machine, of its first `nodes` nodes.
-Result<Fabric> machine_of_channels(const Question&, const Rates&, int nodes);
-/// What rates_of() says of the ways that channels take, of which no rate decides.
-Rates ways_of(const Question&);
+/// The machine as channels see it.
+Result<Fabric> machine_of_channels(const Question&, const Rates&);
 /// The pattern on that machine; `start`: seconds of a call before its first byte. Fails where it has too many messages.
 Result<Program> assembled(const Question&, const Rates&, Pattern, double start);
 

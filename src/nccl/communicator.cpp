@@ -108,8 +108,11 @@ void keep_channels(Graph& graph, int channels) {
   for (NodeChannels& other : graph.elsewhere) keep_first(static_cast<std::size_t>(channels), other.order, other.nics);
 }
 
-/// `other`: of nodes with these GPUs.
+/// `other`: of nodes with these GPUs. The fewest channels, and the lowest speed, each apart [src/init.cc,
+/// initTransportsRank].
 void keep_slowest(Graph& into, const Graph& other, const std::vector<int>& gpus) {
+  const Graph::Together one = into.together(), another = other.together();
+  into.least = {std::min(one.inside, another.inside), std::min(one.between, another.between)};
   into.elsewhere.push_back({gpus, other.order, other.nics});
   keep_channels(into, std::min(into.channels, other.channels));
   into.inside = std::min(into.inside, other.inside);
@@ -493,14 +496,13 @@ double share_of_rings(const System& system, const Graph& ring, int nodes, Bandwi
 
 /// Of GPUs whose ways are PCIe's: what a ring inside their node has, whatever NICs do to one over several.
 PairRates rates_over_pcie(const Communicator& c, const System& system, const std::vector<std::vector<int>>& unlike) {
-  const auto of = [](const Graph& ring) { return Bandwidth(ring.channels * ring.inside.value()); };
   std::optional<Bandwidth> slowest;
   if (c.nodes > 1)
     for (const std::vector<int>& gpus : unlike)
       if (gpus.size() > 1)
         if (const auto found = search(system, gpus, 1))
-          slowest = std::min(slowest.value_or(of(found->ring)), of(found->ring));
-  const Bandwidth each = slowest.value_or(of(c.ring));
+          slowest = std::min(slowest.value_or(found->ring.together().inside), found->ring.together().inside);
+  const Bandwidth each = slowest.value_or(c.ring.together().inside);
   return {each, each, each};
 }
 
@@ -509,6 +511,7 @@ GpuTerms gpu_terms(const Communicator& c, bool over_nvlink, const System& system
                    const std::vector<std::vector<int>>& unlike) {
   GpuTerms out;
   out.nvlink = over_nvlink ? system.nvlink_rate : Bandwidth();
+  out.has_nvlinks = system.has_nvlink();
   out.ring_links = share_of_rings(system, c.ring, c.nodes, out.nvlink);
   out.tree_sends = tree_sends(c);
   out.pair_rates = {out.nvlink, out.nvlink, out.nvlink};
@@ -560,7 +563,7 @@ Result<Communicator> connect(const Fabric& fabric, const Group& group, const Env
   // Graphs are final from here on: channels are counted by them, and what a run reaches by graphs and channels.
   put_channels(*searched, *seen, unlike.front(), out);
   out.nics = nic_terms(searched->found, seen->system, out.nodes);
-  put_loads_of_unlike(fabric, group, out);
+  out.nics.unlike = unlike_nics(fabric, group, out);
   const bool relayed =
       out.nvlink && seen->environment.relays() && seen->environment.pxn_of_pairs &&
       std::ranges::all_of(unlike, [&](const auto& gpus) { return relays_over_nvlink(seen->system, gpus); });

@@ -32,9 +32,7 @@ double way_factor(const Communicator& c) {
 }
 
 /// Of PCIe, what a GPU's ring reaches by NCCL's search, bytes per second of data on the wire.
-double pcie_searched(const Communicator& c) {
-  return c.ring.channels * c.ring.inside.value() * fitted::pcie_efficiency;
-}
+double pcie_searched(const Communicator& c) { return c.ring.together().inside.value() * fitted::pcie_efficiency; }
 double pcie_reached(const Communicator& c) { return pcie_searched(c) * way_factor(c); }
 
 /// LL, GB/s of one channel's threads.
@@ -150,9 +148,10 @@ Limits limits(const Communicator& c, const Plan& plan, bool tree) {
     if (p == Protocol::ll) out.ll_network = c.factors.ll_proxy * fitted::ll_network_channel * 1e9;
   }
   const double nvlink = p == Protocol::simple ? fitted::nvlink_simple_hop[g] : fitted::nvlink_hop[i];
-  // Through the host's memory no hop is quicker than a write over NVLink.
-  const double by_host = c.environment.peer_access ? 0 : nvlink;
-  out.hop = us * c.factors.hop * (c.nvlink ? nvlink : std::max(fitted::pcie_hop[i], by_host));
+  // Through the host's memory no hop is quicker than a write over NVLink, nor over PCIe between GPUs that have NVLinks
+  // to others; what PCIe's hops were fitted on are cards without any.
+  const double least = c.environment.peer_access && !c.gpu.has_nvlinks ? 0 : nvlink;
+  out.hop = us * c.factors.hop * (c.nvlink ? nvlink : std::max(fitted::pcie_hop[i], least));
   if (p == Protocol::ll) out.first_pass = 8.0 * plan.threads;
   out.own_copy = p == Protocol::simple ? 1e9 * fitted::own_copy : out.channel;
   const NetworkHop between = network_hop(c, p, tree);
@@ -289,26 +288,27 @@ Chunks tree_chunks(const Communicator& c, Bytes size, const Plan& plan) {
 
 namespace {
 
-/// What is reached of one tree channel's number, as NCCL books it from its search, and of the cap that it sets itself;
-/// bytes per second. Each has its own share, so that what links have more is never less until the cap holds.
-struct TreeChannel {
+/// What is reached of trees' number, as NCCL books it from its search, and of the cap that it sets itself on their
+/// channels; bytes per second. Each has its own share, so that what links have more is never less until the cap holds.
+struct TreeNumber {
   double booked = 0, cap = 0;
 };
-TreeChannel tree_channel(const Communicator& c, Protocol p) {
+TreeNumber tree_number(const Communicator& c, Protocol p) {
   const bool of_two = c.nodes == 2 && p == Protocol::simple;
   const double of_booked = of_two ? fitted::tree_efficiency_of_two : fitted::tree_efficiency;
   const double of_cap = of_two ? fitted::tree_cap_of_two[row_of(c)] : fitted::tree_efficiency;
-  const double relief = c.nics.hold_trees ? c.nics.relief_of_trees : 1;
-  return {relief * of_booked * 0.92 * (c.nodes <= 2 ? c.tree.inside : c.tree.between).value(),
-          of_cap * 1e9 * tuned::tree_per_channel[row_of(c)][scale_of(c)]};
+  const double relief = c.nics.hold_trees ? relief_of_trees(c) : 1;
+  const Graph::Together all = c.tree.together();
+  return {relief * of_booked * 0.92 * (c.nodes <= 2 ? all.inside : all.between).value(),
+          c.tree.channels * of_cap * 1e9 * tuned::tree_per_channel[row_of(c)][scale_of(c)]};
 }
 
 }  // namespace
 
 double tree_rate(const Communicator& c, const Plan& plan) {
-  const TreeChannel channel = tree_channel(c, plan.protocol);
+  const TreeNumber number = tree_number(c, plan.protocol);
   // Half of NCCL's number, which counts both directions, is the algorithm's.
-  double most = 0.5 * c.tree.channels * std::min(channel.booked, channel.cap);
+  double most = 0.5 * std::min(number.booked, number.cap);
   most *= link_factor(c, plan.protocol);
   if (plan.protocol == Protocol::ll128) most *= c.nodes == 1 ? 7.0 / 9 : 120.0 / 128;
   if (plan.protocol == Protocol::ll) most /= 3.8;
@@ -323,7 +323,7 @@ Load tree_links(const Communicator& c, const Limits& l, const Plan& plan, const 
   const double most = (c.nodes == 1 ? 2 / c.gpu.tree_sends : 1) * tree_rate(c, plan);
   return longest({{cut.chunk * plan.channels / most, tree_rate_name(c, plan)},
                   {c.gpu.tree_sends * cut.chunk * plan.channels / l.gpu, l.gpu_name},
-                  {tree_messages(c) / c.nics.relief_of_trees * message_gap(c, plan), "messages"}});
+                  {tree_messages(c) / relief_of_trees(c) * message_gap(c, plan), "messages"}});
 }
 
 /// And of a channel's own threads and lines.
@@ -368,7 +368,7 @@ int tree_pieces(const Communicator& c, const Plan& plan, const Chunks& cut) {
 
 const char* tree_rate_name(const Communicator& c, const Plan& plan) {
   if (c.nodes > 1 && tree_rate(c, plan) >= most_across_nodes(c, plan.protocol, nics_of_trees(c))) return nics_name(c);
-  if (const TreeChannel channel = tree_channel(c, plan.protocol); channel.cap < channel.booked)
+  if (const TreeNumber number = tree_number(c, plan.protocol); number.cap < number.booked)
     return "NCCL's cap on a tree's channel";
   if (c.nodes > 1 && c.nics.hold_trees) return nics_name(c);
   return c.nvlink ? "NVLink" : "PCIe";

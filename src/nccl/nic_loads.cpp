@@ -41,21 +41,37 @@ std::optional<Loads> loads_of(const ChannelOrders& orders, const Communicator& c
 
 }  // namespace
 
-void put_loads_of_unlike(const Fabric& fabric, const Group& group, Communicator& c) {
-  if (c.nodes == 1 || c.ring.elsewhere.empty() || c.ring.channels < 1) return;
+namespace {
+
+/// On like nodes the search's channels may share NICs unevenly, too: of a DGX-1's first five GPUs without ways through
+/// others two of three rings end at the fifth, beside whose NIC they go out.
+bool evenly_on_nics(const Communicator& c) {
+  LoadsByNic in, out;
+  for (const ChannelNics& one : c.ring.nics) {
+    ++in[one.in];
+    ++out[one.out];
+  }
+  return std::max(busiest(in), busiest(out)) * c.nics.count <= static_cast<double>(c.ring.nics.size());
+}
+
+}  // namespace
+
+std::optional<UnlikeNics> unlike_nics(const Fabric& fabric, const Group& group, const Communicator& c) {
+  if (c.nodes == 1 || c.ring.channels < 1) return std::nullopt;
+  if (c.ring.elsewhere.empty() && evenly_on_nics(c)) return std::nullopt;
   const ChannelOrders orders(fabric, group);
   const std::vector<int> first = places(c.nodes, false), second = places(c.nodes, true);
   double channels = 0, messages = 0;
   for (int node = 0; node < c.nodes; ++node) {
     const auto at = static_cast<std::size_t>(node);
     const auto loads = loads_of(orders, c, node, first[at], second[at]);
-    if (!loads) return;
+    if (!loads) return std::nullopt;
     channels = std::max({channels, busiest(loads->in), busiest(loads->out)});
     messages = std::max(messages, busiest(loads->messages));
   }
-  c.nics.of_rings = c.channels / channels;
-  c.nics.of_trees = tree_messages(c) * c.channels / messages;
-  c.nics.relief_of_trees = std::max(1.0, tree_messages(c) * channels / messages);
+  const double of_trees = tree_messages(c);
+  return UnlikeNics{c.channels / channels, of_trees * c.channels / messages,
+                    std::max(1.0, of_trees * channels / messages)};
 }
 
 }  // namespace collcast::nccl

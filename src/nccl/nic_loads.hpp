@@ -1,13 +1,15 @@
-// How busy the channels of nodes with unlike GPUs have their NICs: each node's go by what its own search found, but all
-// run as many as the node that found fewest.
+// How busy channels have their NICs where these have unlike numbers of them: each node's go by what its own search
+// found, but all run as many as the node that found fewest.
 #pragma once
+
+#include <optional>
 
 #include "collcast/nccl/communicator.hpp"
 
 namespace collcast::nccl {
 
-/// of_rings, of_trees and relief_of_trees of a communicator that has its channels; as they are where nodes are alike,
-/// or NICs are not said.
-void put_loads_of_unlike(const Fabric&, const Group&, Communicator&);
+/// Of a communicator that has its channels; nothing where like nodes' NICs have as many channels each, or NICs are
+/// not said.
+std::optional<UnlikeNics> unlike_nics(const Fabric&, const Group&, const Communicator&);
 
 }  // namespace collcast::nccl

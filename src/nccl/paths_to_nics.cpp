@@ -252,19 +252,22 @@ std::optional<int> other_beside(const Nearest& near, const Entry& entry) {
   return std::nullopt;
 }
 
-/// By which NIC a channel goes out whose last GPU this is: the one that it came in by where it must or where that has
-/// several GPUs beside it; else one with room left beside the last GPU (crossNic 2), if there is any.
-ChannelNics going_out(const System& system, const Nearest& near, Room& left, const Entry& entry, int last,
-                      double speed) {
-  std::optional<int> found;
-  if (system.cross_nic == CrossNic::never || other_beside(near, entry)) found = entry.nic;
-  for (const auto& [nic, ways] : near.gpus) {
-    const bool beside = std::any_of(ways.begin(), ways.end(), [&](const Nearest::Gpu& one) { return one.gpu == last; });
-    if (!found && beside && left.nics.at(nic) >= speed - slack) found = nic;
-  }
-  const int nic = found.value_or(entry.nic);
-  left.nics.at(nic) -= speed;
-  return {entry.nic, nic, near.type, way_to_nic(system, near, last, nic)};
+/// Whether a channel goes out by the NIC that it came in by: where it must, or where that has several GPUs beside it.
+bool stays(const System& system, const Nearest& near, const Entry& entry) {
+  return system.cross_nic == CrossNic::never || other_beside(near, entry);
+}
+
+/// By which NIC another one goes out whose last GPU this is: one beside that (crossNic 2), else its own, of those that
+/// `owe` a channel, as no more go out by a NIC than come in by it.
+int nic_across(const Nearest& near, const std::map<int, int>& owe, const Entry& entry, int last) {
+  const auto owes = [&](const auto& nic) { return owe.at(nic.first) > 0; };
+  const auto is_beside = [&](const auto& nic) {
+    return owes(nic) && std::ranges::any_of(nic.second, [&](const Nearest::Gpu& one) { return one.gpu == last; });
+  };
+  if (const auto found = std::ranges::find_if(near.gpus, is_beside); found != near.gpus.end()) return found->first;
+  if (owe.at(entry.nic) > 0) return entry.nic;
+  const auto any = std::ranges::find_if(near.gpus, owes);
+  return any == near.gpus.end() ? entry.nic : any->first;
 }
 
 void put_last(std::vector<int>& order, int gpu) {
@@ -316,16 +319,28 @@ bool goes_back(const System& system, const Nearest& near, HostWays& host, const 
 
 Rings rings_in_order(const System& system, const std::vector<int>& gpus, const Nearest& near, double speed) {
   Rings out;
-  Room left = room_of(system, near);
   HostWays host(system);
   const std::vector<Entry> all = entries(system, near, speed);
+  std::vector<Entry> kept;
   auto next = all.begin();
   for (std::vector<int>& order : orders(system, gpus, near, all)) {
     const Entry& entry = *next++;
     if (system.cross_nic == CrossNic::never && !goes_back(system, near, host, entry, speed, order)) continue;
-    out.nics.push_back(going_out(system, near, left, entry, order.back(), speed));
+    kept.push_back(entry);
     out.order.push_back(std::move(order));
     ++out.count;
+  }
+  std::map<int, int> owe;
+  for (const auto& [nic, ways] : near.gpus) owe[nic] = 0;
+  for (const Entry& entry : kept)
+    if (!stays(system, near, entry)) ++owe[entry.nic];
+  for (std::size_t i = 0; i < kept.size(); ++i) {
+    const Entry& entry = kept[i];
+    const int last = out.order[i].back();
+    const bool own = stays(system, near, entry);
+    const int nic = own ? entry.nic : nic_across(near, owe, entry, last);
+    if (!own) --owe[nic];
+    out.nics.push_back({entry.nic, nic, near.type, way_to_nic(system, near, last, nic)});
   }
   return out;
 }

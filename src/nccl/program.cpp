@@ -39,7 +39,7 @@ Result<Pattern> channels_around(const Question& q, int chunks) {
 
 /// What a ring's channel sends to other nodes by, where no NIC says it for all of its channels; 0: as inside.
 double lines_between(const Question& q, const Limits& l, double drive, double chunk) {
-  if (!(q.c.nics.of_rings > 0) || q.plan.protocol != Protocol::ll) return 0;
+  if (!q.c.nics.unlike || q.plan.protocol != Protocol::ll) return 0;
   return std::min(drive, chunk / through_network(l, chunk));
 }
 
@@ -78,7 +78,7 @@ Result<Program> ring_program(const Question& q) {
   // A proxy looks through a chunk's lines of LL when all are there, as the closed form's walk has it: where every hop
   // crosses a NIC, nothing hides that the threads' time comes before the proxy's, nor where lines are each channel's
   // own.
-  if (q.c.most_on_a_node == 1 || q.c.nics.of_rings > 0)
+  if (q.c.most_on_a_node == 1 || q.c.nics.unlike)
     rates.beyond += std::min(longest / rates.drive, through_network(l, longest));
   // What Simple's hop has in proportion to a chunk is its way through NICs, too, beyond the slice that a walk waits
   // for.
@@ -172,28 +172,33 @@ Pieces pieces_of(const Question& q, const Limits& l, const Chunks& cut) {
   return out;
 }
 
-Result<Program> tree_program(const Question& q) {
-  const Limits l = limits(q.c, q.plan, true);
-  const Chunks cut = tree_chunks(q.c, q.size, q.plan);
-  const ChannelOrders orders(q.fabric, q.group);
-  const auto second = [&](int channel) { return on_second_tree(q.c.tree, channel); };
-  const bool by_line = q.plan.protocol != Protocol::simple;
-  // Up and down; over several nodes of the node that sends most: inner in one tree, a leaf in the other.
-  const double sends = tree_messages(q.c);
-  const auto [pieces, coarse] = pieces_of(q, l, cut);
-  Pattern pattern{"tree", q.group, static_cast<int>(cut.count) * pieces, {}};
+/// A lane per channel, of the search's chains in the tree that the channel is on.
+Pattern channels_of_trees(const Question& q, const ChannelOrders& orders, int chunks) {
+  Pattern pattern{"tree", q.group, chunks, {}};
   for (int channel = 0; channel < q.plan.channels; ++channel) {
     Lane lane;
     lane.block = Volume(q.bytes() / q.plan.channels);
     lane.route_lane = channel;
     std::vector<int> lengths;
-    for (const std::vector<int>& chain : orders.tree(q.c.tree, channel, second(channel))) {
+    for (const std::vector<int>& chain : orders.tree(q.c.tree, channel, on_second_tree(q.c.tree, channel))) {
       lengths.push_back(static_cast<int>(chain.size()));
       lane.order.insert(lane.order.end(), chain.begin(), chain.end());
     }
     lane.phases = {tree_phase(lengths)};
     pattern.lanes.push_back(std::move(lane));
   }
+  return pattern;
+}
+
+Result<Program> tree_program(const Question& q) {
+  const Limits l = limits(q.c, q.plan, true);
+  const Chunks cut = tree_chunks(q.c, q.size, q.plan);
+  const ChannelOrders orders(q.fabric, q.group);
+  const bool by_line = q.plan.protocol != Protocol::simple;
+  // Up and down; over several nodes of the node that sends most: inner in one tree, a leaf in the other.
+  const double sends = tree_messages(q.c);
+  const auto [pieces, coarse] = pieces_of(q, l, cut);
+  Pattern pattern = channels_of_trees(q, orders, static_cast<int>(cut.count) * pieces);
   Rates rates = rates_of(q, l, cut.chunk);
   const double most = sends * tree_rate(q.c, q.plan);
   rates.drive = tree_drive(q.c, l, q.plan);

@@ -17,19 +17,17 @@ namespace {
 
 constexpr int most_heads = 32;  ///< of NVLS
 
-/// A way over straight NVLinks past all of `gpus`, which books its speed on each link that it takes: once round, or to
-/// another node. `path` has its first GPU.
+/// A way over straight NVLinks past all of `gpus` and back, which books its speed on each link that it takes. `path`
+/// has its first GPU.
 struct WayPastAll {
   const std::vector<int>& gpus;
   double speed = 0;
   PathType worst = PathType::nvl;
-  bool round = true;
   int budget = 20'000;
 
   bool find(NvlinkWays& ways, std::vector<int>& path) {
     if (--budget < 0) return false;
     if (path.size() == gpus.size()) {
-      if (!round) return true;
       if (ways.room(path.back(), path.front(), worst) < speed - slack) return false;
       ways.book(path.back(), path.front(), speed);
       return true;
@@ -181,21 +179,6 @@ PathType type_over_pcie(const System& system, const std::vector<int>& gpus) {
   return worst;
 }
 
-/// Of GPUs on one of several nodes, whose way past all GPUs begins and ends at NICs.
-PathType type_inside(const System& system, const std::vector<int>& gpus) {
-  if (gpus.size() == 1) return PathType::loc;
-  if (system.nvswitch) return PathType::nvl;
-  constexpr double least = 3;
-  if (system.has_nvlink())
-    for (const PathType worst : nvlink_types)
-      for (const int first : gpus) {
-        NvlinkWays ways(system, gpus);
-        std::vector<int> path{first};
-        if (WayPastAll{gpus, least, worst, false}.find(ways, path)) return worst;
-      }
-  return type_over_pcie(system, gpus);
-}
-
 /// Every head's GPU takes in from and hands out to all, and twice for itself.
 double nvls_speed(const System& system, std::span<const double> list, int heads) {
   return largest(list, system.nvlink_speed / (heads + 1));
@@ -277,13 +260,14 @@ struct OfSeveral {
   const System& system;
   const std::vector<int>& gpus;
   Nearest near;
-  PathType type = PathType::dis;  ///< between the GPUs
-  std::span<const double> list;   ///< of speeds
+  std::span<const double> list;  ///< of speeds
+  bool nvlink = false;           ///< channels pass the GPUs over it, else over PCIe; not of one GPU
 
-  bool nvlink() const { return over_nvlink(type); }
-  bool straight_nvlinks() const { return gpus.size() > 1 && nvlink() && !system.nvswitch; }
-  /// Of channels of these: straight NVLinks may make a ring go through GPUs where another way would not.
-  PathType type_of(const Rings& rings) const { return straight_nvlinks() ? std::max(type, rings.type) : type; }
+  bool straight_nvlinks() const { return nvlink && !system.nvswitch; }
+  /// Of channels that pass the GPUs in their order; of those over straight NVLinks their ways say it.
+  PathType type_in_order() const {
+    return gpus.size() == 1 ? PathType::loc : nvlink ? PathType::nvl : type_over_pcie(system, gpus);
+  }
   int nics() const { return static_cast<int>(near.gpus.size()); }
   /// As many on each NIC, where there are more channels than NICs.
   int spread(int channels) const { return channels > nics() ? channels - channels % nics() : channels; }
@@ -296,7 +280,8 @@ Rings channels_of_nics(const OfSeveral& of, double speed) {
     out = rings_over_nvlinks(of.system, of.gpus, of.near, speed);
   } else {
     out = rings_in_order(of.system, of.gpus, of.near, speed);
-    if (of.gpus.size() > 1 && of.nvlink()) {
+    out.type = of.type_in_order();
+    if (of.nvlink) {
       while (out.count > 0 && !fits_switch(of.system, out.count, of.gpus.size(), speed)) --out.count;
     } else if (of.gpus.size() > 1) {
       out.count = std::min(out.count, rings_over_pcie(of.system, of.gpus, speed).count);
@@ -310,7 +295,7 @@ Rings channels_of_nics(const OfSeveral& of, double speed) {
 Best one_channel(const OfSeveral& of) {
   const int nic = of.near.gpus.begin()->first;
   const auto way = [&](int gpu) { return way_to_nic(of.system, of.near, gpu, nic); };
-  return {of.list.back(), {1, {of.gpus}, {{nic, nic, way(of.gpus.front()), way(of.gpus.back())}}, of.type}};
+  return {of.list.back(), {1, {of.gpus}, {{nic, nic, way(of.gpus.front()), way(of.gpus.back())}}, of.type_in_order()}};
 }
 
 /// Nothing where none fit, or not exactly as many as are asked for.
@@ -328,7 +313,7 @@ bool nics_alone_have(const OfSeveral& of, const Best& best) {
   const Best alone = best_of(of.list, [&](double speed) {
     if (speed > of.system.nic_speed + slack) return Rings{};
     const int count = static_cast<int>(entries(of.system, of.near, speed).size());
-    return Rings{of.spread(count), {}, {}, of.type};
+    return Rings{of.spread(count), {}, {}, PathType::dis};
   });
   return alone.product() <= best.product() + slack;
 }
@@ -408,7 +393,7 @@ Graph ring_graph(const OfSeveral& of, const Best& best) {
   if (of.system.cross_nic == CrossNic::never || of.straight_nvlinks())
     for (const ChannelNics& one : best.rings.nics) between = std::max(between, one.way_out);
   const Bandwidth speed = bandwidth(best.speed);
-  return {GraphPattern::ring, best.rings.count, speed, speed, of.type_of(best.rings), between,
+  return {GraphPattern::ring, best.rings.count, speed, speed, best.rings.type, between,
           best.rings.order,   best.rings.nics};
 }
 
@@ -418,7 +403,7 @@ Graph tree_graph(const OfSeveral& of, double between, Chains chains) {
           chains.rings.count,
           bandwidth(chains.inside),
           bandwidth(between),
-          of.type_of(chains.rings),
+          chains.rings.type,
           of.near.type,
           std::move(chains.rings.order),
           std::move(chains.rings.nics)};
@@ -438,19 +423,20 @@ std::optional<Graph> nvls_across(const OfSeveral& of, double nic_rate) {
 }
 
 std::optional<Found> search_across(const System& system, const std::vector<int>& gpus, std::optional<int> exactly) {
-  OfSeveral of{system, gpus, nearest_nics(system, gpus), type_inside(system, gpus),
-               speeds(system.compute_capability, true)};
-  if (of.near.gpus.empty() || of.type == PathType::dis) return std::nullopt;
+  OfSeveral of{system, gpus, nearest_nics(system, gpus), speeds(system.compute_capability, true),
+               gpus.size() > 1 && system.has_nvlink()};
+  if (of.near.gpus.empty()) return std::nullopt;
   std::optional<Best> best = rings_across(of, exactly);
-  // Straight NVLinks may have ways past all GPUs of which none goes from NIC to NIC.
+  // Straight NVLinks may have no way past all GPUs, or none that goes from NIC to NIC.
   if (!best && of.straight_nvlinks()) {
-    of.type = type_over_pcie(system, gpus);
-    if (of.type != PathType::dis) best = rings_across(of, exactly);
+    of.nvlink = false;
+    best = rings_across(of, exactly);
   }
+  if (!best && of.type_in_order() == PathType::dis) return std::nullopt;
   if (!best && !exactly) best = one_channel(of);
   if (!best) return std::nullopt;
   Found out;
-  out.nvlink = of.nvlink();
+  out.nvlink = of.nvlink;
   put_nics(of, *best, out);
   Chains chains = begin_chains(of, *best, out.held_by_nics);
   // Over straight NVLinks trees are raised beside rings as they are before these are doubled, else beside doubled ones.
@@ -460,7 +446,7 @@ std::optional<Found> search_across(const System& system, const std::vector<int>&
     chains.inside /= 2;
   }
   double between = best->speed;
-  if (!of.straight_nvlinks() && (of.nvlink() || gpus.size() == 1)) {
+  if (!of.straight_nvlinks() && (of.nvlink || gpus.size() == 1)) {
     between = listed_speed(of, *best);
     raise_behind_switch(of, between, chains);
   }

@@ -70,9 +70,16 @@ struct Counted {
 
 /// The machine, on which channels go these ways: whole, so that links have the numbers that other groups see.
 std::optional<Uplinks> uplinks_of(const Question& q, const Rates& ways) {
-  Result<Fabric> machine = machine_of_channels(q, ways, q.fabric.nodes());
+  Result<Fabric> machine = machine_of_channels(q, ways);
   if (!machine) return std::nullopt;
   return Uplinks(q, std::move(machine).value());
+}
+
+/// Each channel by the NICs of its own.
+Rates by_channels() {
+  Rates out;
+  out.drive = 1;
+  return out;
 }
 
 Plan plan_with(const Communicator& c, Algorithm a) {
@@ -85,7 +92,7 @@ Plan plan_with(const Communicator& c, Algorithm a) {
 void add_rings(const Fabric& fabric, const Group& group, const Communicator& c, Counted& out) {
   const Plan plan = plan_with(c, Algorithm::ring);
   const Question q{fabric, group, c, CollectiveKind::all_gather, Bytes(1), plan, 0};
-  auto uplinks = uplinks_of(q, ways_of(q));
+  auto uplinks = uplinks_of(q, by_channels());
   if (!uplinks) return;
   const ChannelOrders orders(fabric, group);
   Loads loads;
@@ -127,7 +134,7 @@ int add_tree(Uplinks& uplinks, const std::vector<int>& heads, int lane, Loads& o
 void add_trees(const Fabric& fabric, const Group& group, const Communicator& c, Counted& out) {
   const Plan plan = plan_with(c, Algorithm::tree);
   const Question q{fabric, group, c, CollectiveKind::all_reduce, Bytes(1), plan, 0};
-  auto uplinks = uplinks_of(q, ways_of(q));
+  auto uplinks = uplinks_of(q, by_channels());
   if (!uplinks) return;
   const ChannelOrders orders(fabric, group);
   Loads loads;
@@ -170,9 +177,7 @@ void add_pat(const Fabric& fabric, const Group& group, const Communicator& c, Co
   out.loads.pat.busiest.resize(static_cast<std::size_t>(plan.channels));
   for (const CollectiveKind kind : {CollectiveKind::all_gather, CollectiveKind::reduce_scatter}) {
     const Question q{fabric, group, c, kind, Bytes(1), plan, 0};
-    Rates ways;
-    ways.drive = 1;
-    auto uplinks = uplinks_of(q, ways);
+    auto uplinks = uplinks_of(q, by_channels());
     if (!uplinks) return;
     const Phase phase = pat_phase(kind, c.ranks);
     Loads loads;

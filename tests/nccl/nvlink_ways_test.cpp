@@ -15,6 +15,7 @@
 using namespace collcast;
 using nccl::Communicator;
 using nccl::PathType;
+using nccl::Protocol;
 
 namespace {
 
@@ -114,6 +115,39 @@ TEST_CASE("five GPUs of a DGX-1 go round through the one that the fifth has an N
   // Over PCIe and the sockets it took 44.75 ms.
   const nccl::Run gathered = test::ran(c, CollectiveKind::gather, 256 << 20);
   CHECK(gathered.time().count() < 0.01);
+}
+
+TEST_CASE("over PCIe no small call among GPUs that have NVLinks is quicker than over these") {
+  for (const std::vector<int>& gpus : groups_of_eight())
+    for (const Protocol protocol : nccl::protocols) {
+      INFO(test::words(gpus) << to_string(protocol));
+      const auto time = [&](const char* disabled) {
+        const auto c =
+            nccl::connect(test::built("dgx1-v100", 1), ranks_of(gpus),
+                          test::environment({{"NCCL_NVB_DISABLE", disabled}, {"NCCL_PROTO", "LL,LL128,Simple"}}));
+        REQUIRE(c.ok());
+        return test::ran(*c, CollectiveKind::all_reduce, 1024, nccl::Algorithm::ring, protocol).time().count();
+      };
+      CHECK(time("1") >= time("0") * (1 - 1e-9));
+    }
+}
+
+TEST_CASE("where rings of like nodes share NICs unevenly, the one that most go by is what both methods have") {
+  // Of three channels two end at the GPU that has one NVLink of the group's; their closed form had three NICs for them.
+  const Fabric two = test::built("dgx1-v100", 2);
+  for (const int last : {4, 5, 6, 7}) {
+    std::vector<int> ranks;
+    for (const int first : {0, 8})
+      for (const int gpu : {0, 1, 2, 3, last}) ranks.push_back(first + gpu);
+    INFO(test::words(ranks));
+    const nccl::Environment straight =
+        test::environment({{"NCCL_NVB_DISABLE", "1"}, {"NCCL_ALGO", "Ring"}, {"NCCL_PROTO", "Simple"}});
+    const Communicator c = *nccl::connect(two, ranks_of(ranks), straight);
+    REQUIRE(c.nics.unlike.has_value());
+    CHECK(c.nics.unlike->of_rings == Approx(1.5));
+    for (const CollectiveKind kind : {CollectiveKind::all_reduce, CollectiveKind::all_gather})
+      CHECK(simulation_over_closed(two, ranks_of(ranks), kind, 64 << 20, straight) == Approx(1).epsilon(0.1));
+  }
 }
 
 TEST_CASE("over every group of a cube mesh's GPUs, also of two nodes, both methods agree within a tenth") {

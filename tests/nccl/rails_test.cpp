@@ -2,11 +2,13 @@
 #include <catch2/catch.hpp>
 
 #include <algorithm>
+#include <map>
 
 #include "collcast/evaluate/by_nccl.hpp"
 #include "collcast/nccl/channels.hpp"
 #include "collcast/nccl/program.hpp"
 #include "machines.hpp"
+#include "nccl/channel_orders.hpp"
 
 using namespace collcast;
 using nccl::ChannelNics;
@@ -212,7 +214,7 @@ TEST_CASE("how rings are closed is nothing to NVLS trees") {
   }
 }
 
-TEST_CASE("a ring of an odd number of nodes closes over a spine where GPUs do not relay") {
+TEST_CASE("a ring of an odd number of nodes closes over a spine, whether GPUs relay or not") {
   const auto time = [](int nodes, const std::vector<std::string>& sets, const Variables& variables) {
     const Fabric fabric = test::built("dgx-h100", nodes, sets);
     const auto c = nccl::connect(fabric, Group::strided(Rank(0), 1, 8 * nodes), test::environment(variables));
@@ -225,11 +227,12 @@ TEST_CASE("a ring of an odd number of nodes closes over a spine where GPUs do no
   const std::vector<std::string> thin{"network.oversubscription=64"};
   for (const int nodes : {2, 3, 4}) {
     INFO(nodes);
-    const double usual = time(nodes, {}, {});
-    CHECK(time(nodes, thin, {}) == Approx(usual));
-    const double alone = time(nodes, thin, {{"NCCL_PXN_DISABLE", "1"}});
-    if (nodes % 2 == 0) CHECK(alone == Approx(usual));
-    if (nodes % 2 == 1) CHECK(alone > 1.05 * usual);
+    // Its channels' NICs are the search's [src/graph/search.cc, ncclTopoGetNetDev], not the receiver's.
+    for (const Variables& variables : {Variables{}, Variables{{"NCCL_PXN_DISABLE", "1"}}}) {
+      const double usual = time(nodes, {}, variables), over_thin = time(nodes, thin, variables);
+      if (nodes % 2 == 0) CHECK(over_thin == Approx(usual));
+      if (nodes % 2 == 1) CHECK(over_thin > 1.05 * usual);
+    }
   }
 }
 
@@ -251,6 +254,70 @@ TEST_CASE("with PXN pairs stay on the receiver's rail: thin spines cost nothing,
     CHECK(without.closed - relayed.closed == Approx(spine));
     CHECK(without.simulated - relayed.simulated == Approx(spine));
   }
+}
+
+TEST_CASE("of channels that pass a switch's or PCIe's GPUs no NIC has more that go out than come in") {
+  for (const std::string& machine : test::machines_of_gpus()) {
+    const Fabric fabric = test::built(machine, 3);
+    for (const Group& group : groups_of(fabric)) {
+      const auto c = nccl::connect(fabric, group);
+      REQUIRE(c.ok());
+      if (c->nvlink && !c->nvswitch) continue;
+      std::map<int, int> more;
+      for (const ChannelNics& one : c->ring.nics) {
+        ++more[one.out];
+        --more[one.in];
+      }
+      INFO(machine << ", ranks " << numbers(group));
+      CHECK(std::ranges::all_of(more, [](const auto& nic) { return nic.second == 0; }));
+    }
+  }
+}
+
+TEST_CASE("every ring and tree enters and leaves nodes by the NICs that the search has for its channels") {
+  for (const std::string& machine : test::machines_of_gpus())
+    for (const std::vector<int>& unlike :
+         {std::vector<int>{0, 0, 0}, std::vector<int>{0, 1, 2}, std::vector<int>{0, 0}}) {
+      const Fabric fabric = test::built(machine, static_cast<int>(unlike.size()));
+      if (fabric.nics_per_node() == 0 || fabric.ranks_per_node() < 3) continue;
+      std::vector<int> gpus = unlike;
+      for (int& one : gpus)
+        if (one == 0) one = fabric.ranks_per_node();
+      const Group group = test::first_of_nodes(fabric, gpus);
+      const auto c = nccl::connect(fabric, group);
+      REQUIRE(c.ok());
+      const nccl::ChannelOrders orders(fabric, group);
+      for (const nccl::Algorithm algorithm : {nccl::Algorithm::ring, nccl::Algorithm::tree}) {
+        const bool ring = algorithm == nccl::Algorithm::ring;
+        const nccl::Graph& graph = ring ? c->ring : c->tree;
+        const Bytes size(64 << 20);
+        const nccl::Plan plan =
+            test::planned_as(*c, CollectiveKind::all_reduce, size, algorithm, nccl::Protocol::simple);
+        const auto program = nccl::program(fabric, group, *c, CollectiveKind::all_reduce, size, plan);
+        REQUIRE(program.ok());
+        const int of_machine = program->machine.ranks_per_node();
+        for (const Lane& lane : program->pattern.lanes)
+          for (int node = 0; node < orders.nodes(); ++node) {
+            INFO(machine << ", " << test::words(gpus) << "GPUs, " << to_string(algorithm) << ", channel "
+                         << lane.route_lane << ", node " << node);
+            const int channel = lane.route_lane % graph.channels;
+            const auto nics = orders.nics_of_node(node, graph, ring ? orders.of_ring(node, graph, channel) : channel);
+            REQUIRE(nics.has_value());
+            const Rank here(static_cast<std::uint32_t>(node * of_machine));
+            const Rank other(static_cast<std::uint32_t>((node + 1) % orders.nodes() * of_machine));
+            CHECK(program->machine.nic_of(here, lane.route_lane) == nics->in);
+            std::vector<LinkId> way;
+            program->machine.route(here, other, lane.route_lane, way);
+            const auto out = std::ranges::find_if(
+                way, [&](LinkId link) { return program->machine.links()[link.value()].kind == LinkKind::network; });
+            REQUIRE(out != way.end());
+            const std::string name = program->machine.link_name(*out);
+            INFO(name);
+            CHECK(name.find("." + fabric.spec().network_devices + std::to_string(nics->out) + " ") !=
+                  std::string::npos);
+          }
+      }
+    }
 }
 
 TEST_CASE("PCIe's switches with two NICs and two GPUs each relay for both at their rate") {

@@ -55,18 +55,23 @@ struct SpineLoads {
 /// With those of a group alongside, which runs the same.
 void add_alongside(const SpineLoads& other, SpineLoads&);
 
+/// Where NICs have unlike numbers of channels: of nodes with unlike GPUs, each by its own search, or of one's rings.
+struct UnlikeNics {
+  /// So many NICs that share a node's channels evenly are as busy as the busiest one of all nodes is, of rings and of
+  /// trees.
+  double of_rings = 1, of_trees = 1;
+  /// Of a tree's messages, what like nodes' busiest NIC would have with as many channels, over what it has.
+  double relief_of_trees = 1;
+};
+
 /// Of the NICs by which a node's channels leave it.
 struct NicTerms {
   int count = 0;
-  Bandwidth rate{};         ///< of one: the line's, or that of PCIe between NICs and GPUs where it is less
-  bool by_pcie = false;     ///< it is PCIe's
-  bool hold_trees = false;  ///< what NCCL books for trees across nodes; else links inside them hold it
-  int beside_gpu = 1;       ///< that a GPU has nearest at most
-  /// Where nodes have unlike GPUs: so many NICs that share a node's channels evenly are as busy as the busiest one of
-  /// all nodes is, of rings and of trees. 0: `count`.
-  double of_rings = 0, of_trees = 0;
-  /// Of a tree's messages, what like nodes' busiest NIC would have with as many channels, over what it has.
-  double relief_of_trees = 1;
+  Bandwidth rate{};                  ///< of one: the line's, or that of PCIe between NICs and GPUs where it is less
+  bool by_pcie = false;              ///< it is PCIe's
+  bool hold_trees = false;           ///< what NCCL books for trees across nodes; else links inside them hold it
+  int beside_gpu = 1;                ///< that a GPU has nearest at most
+  std::optional<UnlikeNics> unlike;  ///< none where like nodes' NICs have as many each, or are not said
 };
 
 /// Of sends and receives between nodes.
@@ -81,11 +86,12 @@ struct PairTerms {
 
 /// Of a GPU's links on its node.
 struct GpuTerms {
-  Bandwidth nvlink{};      ///< of one GPU; without NVLink 0
-  double ring_links = 1;   ///< share of it that rings can fill where NVLinks are straight
-  double tree_sends = 1;   ///< of a tree's chunk, by the GPU of a node that sends most, mean of its channels
-  PairRates pair_rates{};  ///< over NVLink, which not all pairs may have; without, of a ring over PCIe
-  Bandwidth pcie{};        ///< of its way to PCIe, by the data sheet; 0: it has none
+  Bandwidth nvlink{};        ///< of one GPU; without NVLink 0
+  bool has_nvlinks = false;  ///< also where the group's channels go over PCIe
+  double ring_links = 1;     ///< share of it that rings can fill where NVLinks are straight
+  double tree_sends = 1;     ///< of a tree's chunk, by the GPU of a node that sends most, mean of its channels
+  PairRates pair_rates{};    ///< over NVLink, which not all pairs may have; without, of a ring over PCIe
+  Bandwidth pcie{};          ///< of its way to PCIe, by the data sheet; 0: it has none
 };
 
 /// With a reduction in the network: what the search finds for it.

@@ -57,6 +57,18 @@ struct Graph {
   std::vector<std::vector<int>> order;    ///< of the search's channels: GPUs of the first node; NVLS: the head
   std::vector<ChannelNics> nics;          ///< of these; empty: of one node, of NVLS, or not stated
   std::vector<NodeChannels> elsewhere{};  ///< where nodes have other GPUs than the first
+  /// Where nodes have unlike GPUs: what the channels of a node's own search have together, on the node where that is
+  /// least. All nodes run as many as the one with fewest, and NCCL counts with the lowest speed of any; a node's links
+  /// carry what its search found on them. None: where nodes are alike, or a file states the graph.
+  struct Together {
+    Bandwidth inside{}, between{};
+  };
+  std::optional<Together> least{};
+
+  /// Of its channels together, what links have.
+  Together together() const {
+    return least.value_or(Together{static_cast<double>(channels) * inside, static_cast<double>(channels) * between});
+  }
 };
 
 /// A graph of a file, which NCCL takes instead of its search's.
