@@ -287,7 +287,9 @@ Result<Program> exchange_program(const Question& q) {
     rates.nvlink = p.reached;
     rates.port = exchange_port(c, q.kind, e, p);
   }
-  if (p.threads > 0) rates.port = std::min(rates.port, e.per_peer * e.local_peers / p.threads);
+  // What goes to NICs passes the port, too.
+  const double parts = q.kind == CollectiveKind::sendrecv ? 1 : c.ranks - 1;
+  if (p.threads > 0) rates.port = std::min(rates.port, e.per_peer * parts / p.threads);
   if (e.remote_peers > 0) {
     rates.nic = std::min(e.nics_rate, e.nic_bytes / std::max(p.pair, p.gaps)) / e.nics;
     rates.network = c.factors.network_hop;
