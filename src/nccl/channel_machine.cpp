@@ -11,6 +11,7 @@
 #include "collcast/topology/wiring.hpp"
 #include "nccl/channel_orders.hpp"
 #include "nccl/collnet_machine.hpp"
+#include "nccl/nvlink_ways.hpp"
 #include "nccl/pair_rates.hpp"
 
 namespace collcast::nccl {
@@ -134,6 +135,35 @@ Rates with_nvlink_ways(const Question& q, Rates rates) {
   return rates;
 }
 
+/// The GPUs that the group has of every node; none where nodes have unlike ones.
+std::vector<int> gpus_of_each_node(const Question& q) {
+  std::map<NodeId, std::set<int>> of_nodes;
+  for (int i = 0; i < q.group.size(); ++i)
+    of_nodes[q.fabric.node_of(q.group[i])].insert(gpu_in_node(q.fabric, q.group[i]));
+  const std::set<int>& first = of_nodes.begin()->second;
+  if (std::ranges::any_of(of_nodes, [&](const auto& one) { return one.second != first; })) return {};
+  return {first.begin(), first.end()};
+}
+
+/// Pairs without an NVLink of their own, which go through the GPU that NCCL has for it, of several that are as good;
+/// where there is none, on one node, over PCIe and not over three NVLinks.
+Fabric by_nvlink_ways(const Question& q, const Fabric& machine) {
+  if (!q.c.nvlink || q.c.nvswitch || !lacks_nvlinks(q.fabric.spec())) return machine;
+  const System system = system_of(q.fabric.spec(), q.c.compute_capability, q.c.environment);
+  const std::vector<int> gpus = gpus_of_each_node(q);
+  std::vector<Fabric::WayInNode> ways;
+  for (const int from : gpus)
+    for (const int to : gpus) {
+      if (from == to) continue;
+      const NvlinkWay found = nvlink_way(system, gpus, from, to);
+      if (found.type == PathType::nvb)
+        ways.push_back({from, to, found.hops.front().second});
+      else if (found.type != PathType::nvl && q.c.nodes == 1)
+        ways.push_back({from, to, -1});
+    }
+  return machine.with_ways(ways);
+}
+
 const Graph& graph_of(const Question& q) { return q.plan.algorithm == Algorithm::tree ? q.c.tree : q.c.ring; }
 
 /// Where nodes have unlike GPUs, each node's channels go by the NICs that its own search found: a channel's number, not
@@ -224,7 +254,7 @@ Result<Program> assembled(const Question& q, const Rates& rates, Pattern pattern
   const Result<Fabric> machine =
       Fabric::build(seen_by_channels(q.fabric.spec(), with_nvlink_ways(q, rates)), q.fabric.nodes());
   if (!machine) return machine.errors();
-  const Fabric relaying = by_searched_nics(q, relayed(q, rates, *machine));
+  const Fabric relaying = by_nvlink_ways(q, by_searched_nics(q, relayed(q, rates, *machine)));
   return Program{rates.drive > 0
                      ? relaying.with_drives(q.plan.channels, Bandwidth(rates.drive), ways_of_channels(q, relaying),
                                             rates.between > 0 ? std::optional(Fabric::DrivesBetweenNodes{
