@@ -11,6 +11,7 @@
 #include "collcast/topology/wiring.hpp"
 #include "nccl/channel_orders.hpp"
 #include "nccl/collnet_machine.hpp"
+#include "nccl/nearest_nics.hpp"
 #include "nccl/nvlink_ways.hpp"
 #include "nccl/pair_rates.hpp"
 
@@ -222,6 +223,13 @@ bool leaves_by_own_nics(const Question& q) {
 }
 
 }  // namespace
+
+int most_nics_of_a_gpu(const Question& q) {
+  const std::vector<int> gpus = gpus_of_each_node(q);
+  if (gpus.empty() || q.fabric.nics_per_node() == 0) return 1;
+  const System system = system_of(q.fabric.spec(), q.c.compute_capability, q.c.environment);
+  return pair_nics(system, nearest_nics(system, gpus), gpus).most_of_gpu;
+}
 
 Rates rates_of(const Question& q, const Limits& l, double chunk) {
   const Communicator& c = q.c;

@@ -478,6 +478,12 @@ double local_threads(const Communicator& c, const Exchange& e, const Plan& plan)
   return e.per_peer * parts * (copies ? fitted::p2p_own_part : 1) / (channels * channel * 1e9);
 }
 
+/// What a GPU's slot carries where both its peers and NICs are reached over PCIe, bytes of payload per second.
+double slot_rate(const Communicator& c, const Plan& plan) {
+  const bool flags = plan.protocol == Protocol::ll && plan.protocol_between == Protocol::ll;
+  return fitted::pcie_efficiency * (flags ? payload(Protocol::ll) : 1) * c.gpu.pcie.value();
+}
+
 }  // namespace
 
 PointToPoint point_to_point(const Communicator& c, const Exchange& e, const Plan& plan) {
@@ -490,6 +496,9 @@ PointToPoint point_to_point(const Communicator& c, const Exchange& e, const Plan
     out.last_piece =
         std::min(e.per_peer / plan.channels, slot(c.environment, plan.protocol)) / (fitted::p2p_own_copy * 1e9);
   out.pair = pair_threads(c, e, plan);
+  // Of a sendrecv a rank has one peer, on its node or on another.
+  if (!c.nvlink && e.local_peers > 0 && e.remote_peers > 0 && e.own_bytes > 0 && c.gpu.pcie.value() > 0)
+    out.slot = e.per_peer * (c.ranks - 1) / slot_rate(c, plan);
   const double ranks_per_nic = c.pairs.loads      ? std::max(1.0, c.pairs.loads->ranks_of_nic)
                                : c.pairs.nics > 0 ? std::max(1.0, static_cast<double>(c.ranks_per_node) / c.pairs.nics)
                                                   : 1;

@@ -270,11 +270,18 @@ double exchange_port(const Communicator& c, CollectiveKind kind, const Exchange&
   return kind == CollectiveKind::sendrecv ? p.local : p.local * (c.ranks - 1) / e.local_peers;
 }
 
+/// NICs of one rank, by which its channels go in turn. Of an alltoall as many as the GPU has that has most: the busiest
+/// NIC, which the closed form has, has parts of those that have one.
+int turns_of(const Question& q, const Exchange& e) {
+  if (q.kind != CollectiveKind::alltoall || q.c.pairs.relayed || e.remote_peers == 0) return e.turns;
+  return std::max(e.turns, std::min(most_nics_of_a_gpu(q), q.plan.channels_between * static_cast<int>(e.remote_peers)));
+}
+
 /// Everything at once, by each of a rank's NICs in turn; the rank's own part takes its threads only.
 Result<Program> exchange_program(const Question& q) {
   const Communicator& c = q.c;
   const Exchange e = exchange_of(c, q.kind, q.bytes(), q.plan);
-  Result<Pattern> made = make_pattern({q.kind, q.group, q.size, q.root, {}}, {"direct", 1, e.turns, {}});
+  Result<Pattern> made = make_pattern({q.kind, q.group, q.size, q.root, {}}, {"direct", 1, turns_of(q, e), {}});
   if (!made) return made.errors();
   Pattern pattern = std::move(made).value();
   // So many lanes further a GPU's next NIC is taken.
@@ -282,7 +289,8 @@ Result<Program> exchange_program(const Question& q) {
   const PointToPoint p = point_to_point(c, e, q.plan);
   Rates rates;
   // On one node pairs without a way over NVLink go over PCIe, which reaches as much in the closed form.
-  rates.pcie = !c.nvlink ? fitted::pcie_efficiency : c.nodes == 1 ? p.reached : 1;
+  const double slots = p.slot > 0 ? e.per_peer * (c.ranks - 1) / p.slot / c.gpu.pcie.value() : fitted::pcie_efficiency;
+  rates.pcie = !c.nvlink ? slots : c.nodes == 1 ? p.reached : 1;
   if (e.local_peers > 0) {
     rates.nvlink = p.reached;
     rates.port = exchange_port(c, q.kind, e, p);

@@ -148,6 +148,7 @@ Run run_point_to_point(const Communicator& c, CollectiveKind kind, Bytes size, c
   const Load data = longest(
       {{std::max(p.threads, p.pair), "channels"},
        {e.local_peers > 0 ? e.per_peer * (e.local_peers + e.relayed_peers) / p.local : 0, c.nvlink ? "NVLink" : "PCIe"},
+       {p.slot, "PCIe"},
        {e.remote_peers > 0 ? e.nic_bytes / e.nics_rate : 0, e.nics_name},
        {p.gaps, "messages"}});
   return finished(p.start, p.latency_inside + p.latency_between + p.last_piece, data, e.per_peer, 1);

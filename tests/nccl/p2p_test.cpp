@@ -216,6 +216,37 @@ TEST_CASE("pairs of PCIe boxes take their closed form's time on every number of 
   }
 }
 
+TEST_CASE("over PCIe a GPU's peers and NICs share its slot, whichever GPUs of a node there are") {
+  // The root's slot has three parts, which the closed form had beside each other: gather of 256 MiB 31 % above.
+  const std::int64_t size = std::int64_t{256} << 20;
+  for (const std::vector<int>& gpus : std::vector<std::vector<int>>{{0, 2}, {0, 4}, {1, 3, 5}, {0, 2, 4, 6}, {2, 6}}) {
+    const Fabric fabric = test::built("rtxpro6000-pcie", 2);
+    const Group group = gpus_of_nodes(fabric, 2, gpus);
+    const double slot = 0.8 * 63e9, part = static_cast<double>(size) / group.size();
+    for (const CollectiveKind kind : {CollectiveKind::alltoall, CollectiveKind::scatter, CollectiveKind::gather}) {
+      const Exchanged one = exchanged(fabric, group, kind, size);
+      INFO(test::words(gpus) << "of two nodes, " << to_string(kind));
+      CHECK(one.closed.data.count() > part * (group.size() - 1) / slot * 0.999);
+      if (kind != CollectiveKind::alltoall) CHECK(one.simulated == Approx(one.closed.time().count()).epsilon(0.02));
+    }
+  }
+}
+
+TEST_CASE("where GPUs have unlike numbers of NICs, pairs take what the busiest NIC does, by both methods") {
+  // GPUs 0 and 2 of Polaris are as far from one NIC as from the other, 1 and 3 have one each.
+  const Fabric fabric = test::built("polaris", 3);
+  for (const std::vector<int>& gpus :
+       std::vector<std::vector<int>>{{2, 3}, {0, 1}, {0, 3}, {0, 1, 2}, {0, 2}, {1, 3}, {0, 1, 2, 3}})
+    for (const int nodes : {2, 3})
+      for (const CollectiveKind kind :
+           {CollectiveKind::alltoall, CollectiveKind::scatter, CollectiveKind::gather, CollectiveKind::sendrecv})
+        for (const std::int64_t mib : {1, 256}) {
+          INFO(test::words(gpus) << "of " << nodes << " nodes, " << to_string(kind) << " of " << mib << " MiB");
+          const Exchanged one = exchanged(fabric, gpus_of_nodes(fabric, nodes, gpus), kind, mib << 20);
+          CHECK(one.simulated == Approx(one.closed.time().count()).epsilon(0.05));
+        }
+}
+
 TEST_CASE("what GPUs of a PCIe box send each other does not depend on the NICs") {
   for (const char* machine : {"l40s-pcie", "rtxpro6000-pcie", "rtx4090-pcie", "pcie-a100"})
     for (const int per_node : {2, 4, 8}) {
