@@ -180,11 +180,31 @@ Load longest(std::initializer_list<Load> loads) {
                            [](const Load& a, const Load& b) { return a.seconds < b.seconds; });
 }
 
+namespace {
+
+/// Of so many hops in a row, fewer than once around the ring, as many as can be between nodes: one by the last rank of
+/// each.
+int most_between_nodes(const Communicator& c, int hops) {
+  if (hops == 0) return 0;
+  if (nodes_alike(c)) return (hops + c.most_on_a_node - 1) / c.most_on_a_node;
+  std::vector<int> last;  // twice around
+  for (int node = 0, ranks = 0; node < 2 * c.nodes; ++node)
+    last.push_back((ranks += c.ranks_of_nodes[static_cast<std::size_t>(node % c.nodes)]) - 1);
+  std::ptrdiff_t most = 0;
+  for (auto first = last.begin(), end = first; first != last.begin() + c.nodes; ++first) {
+    while (end != last.end() && *end < *first + hops) ++end;
+    most = std::max(most, end - first);
+  }
+  return static_cast<int>(most);
+}
+
+}  // namespace
+
 Hops ring_hops(const Communicator& c, CollectiveKind kind) {
   const int all = (kind == CollectiveKind::all_reduce ? 2 : 1) * (c.ranks - 1);
-  // Of so many hops in a row around the ring, as many as can be between nodes.
-  const int out = all / c.ranks * c.nodes + std::min(all % c.ranks, c.nodes);
-  return {static_cast<double>(all), c.nodes == 1 ? 0 : static_cast<double>(out)};
+  if (c.nodes == 1) return {static_cast<double>(all), 0};
+  const int out = all / c.ranks * c.nodes + most_between_nodes(c, all % c.ranks);
+  return {static_cast<double>(all), static_cast<double>(out)};
 }
 
 namespace {

@@ -76,9 +76,9 @@ Result<Program> ring_program(const Question& q) {
   rates.drive = ring_channel(l, hops.all);
   rates.between = lines_between(q, l, rates.drive, longest);
   // A proxy looks through a chunk's lines of LL when all are there, as the closed form's walk has it: where every hop
-  // crosses a NIC, nothing hides that the threads' time comes before the proxy's, nor where lines are each channel's
-  // own.
-  if (q.c.most_on_a_node == 1 || q.c.nics.of_rings > 0)
+  // or every other one crosses a NIC, nothing hides that the threads' time comes before the proxy's, nor where lines
+  // are each channel's own.
+  if (q.c.most_on_a_node <= 2 || q.c.nics.of_rings > 0)
     rates.beyond += std::min(longest / rates.drive, through_network(l, longest));
   // What Simple's hop has in proportion to a chunk is its way through NICs, too, beyond the slice that a walk waits
   // for.
