@@ -22,7 +22,7 @@ CollectiveRow row_of(const CollectiveQuestion& q, const nccl::Communicator& c, s
   const nccl::Run run = nccl::run(c, q.kind, size, plan);
   CollectiveRow row;
   row.algorithm = plan.point_to_point ? "p2p" : std::string(to_string(plan.algorithm));
-  row.protocol = std::string(to_string(plan.protocol));
+  row.protocol = protocols_text(plan);
   row.group = static_cast<int>(group);
   row.nodes = c.nodes;
   row.size = size;

@@ -12,6 +12,8 @@
 #include "collcast/topology/wiring.hpp"
 #include "nccl/channel_orders.hpp"
 #include "nccl/collnet_machine.hpp"
+#include "nccl/nearest_nics.hpp"
+#include "nccl/nvlink_ways.hpp"
 #include "nccl/pair_rates.hpp"
 
 namespace collcast::nccl {
@@ -159,6 +161,35 @@ const Graph* graph_of(const Question& q) {
   }
 }
 
+/// The GPUs that the group has of every node; none where nodes have unlike ones.
+std::vector<int> gpus_of_each_node(const Question& q) {
+  std::map<NodeId, std::set<int>> of_nodes;
+  for (int i = 0; i < q.group.size(); ++i)
+    of_nodes[q.fabric.node_of(q.group[i])].insert(gpu_in_node(q.fabric, q.group[i]));
+  const std::set<int>& first = of_nodes.begin()->second;
+  if (std::ranges::any_of(of_nodes, [&](const auto& one) { return one.second != first; })) return {};
+  return {first.begin(), first.end()};
+}
+
+/// Pairs without an NVLink of their own, which go through the GPU that NCCL has for it, of several that are as good;
+/// where there is none, on one node, over PCIe and not over three NVLinks.
+Fabric by_nvlink_ways(const Question& q, const Fabric& machine) {
+  if (!q.c.nvlink || q.c.nvswitch || !lacks_nvlinks(q.fabric.spec())) return machine;
+  const System system = system_of(q.fabric.spec(), q.c.compute_capability, q.c.environment);
+  const std::vector<int> gpus = gpus_of_each_node(q);
+  std::vector<Fabric::WayInNode> ways;
+  for (const int from : gpus)
+    for (const int to : gpus) {
+      if (from == to) continue;
+      const NvlinkWay found = nvlink_way(system, gpus, from, to);
+      if (found.type == PathType::nvb)
+        ways.push_back({from, to, found.hops.front().second});
+      else if (found.type != PathType::nvl && q.c.nodes == 1)
+        ways.push_back({from, to, -1});
+    }
+  return machine.with_ways(ways);
+}
+
 /// By which NICs rings and trees pass nodes: those that each node's own search found, like nodes or not. A channel's
 /// number says which, and whether a rank is the first of its node there, never its peer; to a NIC that is not beside it
 /// a rank has the same one through another GPU, or the host [src/graph/search.cc, ncclTopoGetNetDev]. Only sends and
@@ -218,6 +249,13 @@ Fabric with_channels(const Question& q, const Rates& rates, const Fabric& machin
 
 }  // namespace
 
+int most_nics_of_a_gpu(const Question& q) {
+  const std::vector<int> gpus = gpus_of_each_node(q);
+  if (gpus.empty() || q.fabric.nics_per_node() == 0) return 1;
+  const System system = system_of(q.fabric.spec(), q.c.compute_capability, q.c.environment);
+  return pair_nics(system, nearest_nics(system, gpus), gpus).most_of_gpu;
+}
+
 Rates rates_of(const Question& q, const Limits& l, double chunk) {
   const Communicator& c = q.c;
   Rates out;
@@ -243,7 +281,7 @@ Result<Fabric> machine_of_channels(const Question& q, const Rates& rates) {
   const Result<Fabric> machine =
       Fabric::build(seen_by_channels(q.fabric.spec(), with_nvlink_ways(q, rates)), q.fabric.nodes());
   if (!machine) return machine.errors();
-  return with_channels(q, rates, relayed(q, rates, *machine));
+  return with_channels(q, rates, by_nvlink_ways(q, relayed(q, rates, *machine)));
 }
 
 Result<Program> assembled(const Question& q, const Rates& rates, Pattern pattern, double start) {

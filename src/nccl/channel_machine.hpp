@@ -43,6 +43,8 @@ struct Question {
   double bytes() const { return static_cast<double>(size.value()); }
 };
 
+/// NICs by which the channels of a GPU's pairs go in turn, of the GPU that has most; 1 where nodes have unlike GPUs.
+int most_nics_of_a_gpu(const Question&);
 /// For a run whose longest message is `chunk` bytes.
 Rates rates_of(const Question&, const Limits&, double chunk);
 /// The machine as channels see it.

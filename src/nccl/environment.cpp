@@ -90,7 +90,8 @@ std::vector<std::string_view> not_in(int version) {
   constexpr int first_pair_ll_limit = 21400;
   std::vector<std::string_view> out;
   if (!tuned::version_of(version).posts) out.push_back("NCCL_NET_OVERHEAD");
-  if (version > 0 && version < first_pair_ll_limit) out.push_back("NCCL_P2P_LL_THRESHOLD");
+  if (version > 0 && version < first_pair_ll_limit)
+    out.insert(out.end(), {"NCCL_P2P_LL_THRESHOLD", "NCCL_ALLOC_P2P_NET_LL_BUFFERS"});
   return out;
 }
 

@@ -150,8 +150,8 @@ Limits limits(const Communicator& c, const Plan& plan, bool tree) {
   const double nvlink = p == Protocol::simple ? fitted::nvlink_simple_hop[g] : fitted::nvlink_hop[i];
   // Through the host's memory no hop is quicker than a write over NVLink, nor over PCIe between GPUs that have NVLinks
   // to others; what PCIe's hops were fitted on are cards without any.
-  const double least = c.environment.peer_access && !c.gpu.has_nvlinks ? 0 : nvlink;
-  out.hop = us * c.factors.hop * (c.nvlink ? nvlink : std::max(fitted::pcie_hop[i], least));
+  const double least_hop = c.environment.peer_access && !c.gpu.has_nvlinks ? 0 : nvlink;
+  out.hop = us * c.factors.hop * (c.nvlink ? nvlink : std::max(fitted::pcie_hop[i], least_hop));
   if (p == Protocol::ll) out.first_pass = 8.0 * plan.threads;
   out.own_copy = p == Protocol::simple ? 1e9 * fitted::own_copy : out.channel;
   const NetworkHop between = network_hop(c, p, tree);
@@ -196,11 +196,31 @@ Load longest(std::initializer_list<Load> loads) {
                            [](const Load& a, const Load& b) { return a.seconds < b.seconds; });
 }
 
+namespace {
+
+/// Of so many hops in a row, fewer than once around the ring, as many as can be between nodes: one by the last rank of
+/// each.
+int most_between_nodes(const Communicator& c, int hops) {
+  if (hops == 0) return 0;
+  if (nodes_alike(c)) return (hops + c.most_on_a_node - 1) / c.most_on_a_node;
+  std::vector<int> last;  // twice around
+  for (int node = 0, ranks = 0; node < 2 * c.nodes; ++node)
+    last.push_back((ranks += c.ranks_of_nodes[static_cast<std::size_t>(node % c.nodes)]) - 1);
+  std::ptrdiff_t most = 0;
+  for (auto first = last.begin(), end = first; first != last.begin() + c.nodes; ++first) {
+    while (end != last.end() && *end < *first + hops) ++end;
+    most = std::max(most, end - first);
+  }
+  return static_cast<int>(most);
+}
+
+}  // namespace
+
 Hops ring_hops(const Communicator& c, CollectiveKind kind) {
   const int all = (kind == CollectiveKind::all_reduce ? 2 : 1) * (c.ranks - 1);
-  // Of so many hops in a row around the ring, as many as can be between nodes.
-  const int out = all / c.ranks * c.nodes + std::min(all % c.ranks, c.nodes);
-  return {static_cast<double>(all), c.nodes == 1 ? 0 : static_cast<double>(out)};
+  if (c.nodes == 1) return {static_cast<double>(all), 0};
+  const int out = all / c.ranks * c.nodes + most_between_nodes(c, all % c.ranks);
+  return {static_cast<double>(all), static_cast<double>(out)};
 }
 
 namespace {
@@ -393,6 +413,11 @@ double tree_threads(Protocol p) { return p == Protocol::simple ? 0.5 : 0.6; }
 
 namespace {
 
+/// Of what a NIC's line has, payload of sends and receives whose messages reach so much of it.
+double pairs_of_nic_rate(const Plan& plan, double efficiency) {
+  return efficiency * (plan.protocol_between == Protocol::ll ? fitted::ll_nic_payload : 1);
+}
+
 /// Where nodes have unlike GPUs: the rank that has most to do with its peers, and the NIC that most goes through.
 Exchange exchange_of_unlike(const Communicator& c, CollectiveKind kind, double bytes, const Plan& plan) {
   const bool to_next = kind == CollectiveKind::sendrecv, all_send = kind == CollectiveKind::alltoall;
@@ -405,7 +430,7 @@ Exchange exchange_of_unlike(const Communicator& c, CollectiveKind kind, double b
   out.remote_peers = to_next ? 1 : c.ranks - (all_send ? fewest : loads.ranks_of_root);
   out.own_bytes = to_next ? 0 : out.per_peer;
   out.to_peers = to_next ? c.gpu.pair_rates.next : all_send ? c.gpu.pair_rates.all : c.gpu.pair_rates.root;
-  out.turns = std::min(c.pairs.nics_of_gpu, plan.channels * static_cast<int>(out.remote_peers));
+  out.turns = std::min(c.pairs.nics_of_gpu, plan.channels_between * static_cast<int>(out.remote_peers));
   if (all_send || scatters) out.relayed_peers = all_send ? loads.relayed : loads.relayed_of_root;
   const double busiest = to_next ? loads.next : all_send ? loads.alltoall : scatters ? loads.scatter : loads.gather;
   out.nics = 1;
@@ -413,7 +438,8 @@ Exchange exchange_of_unlike(const Communicator& c, CollectiveKind kind, double b
   out.nic_bytes = out.per_peer * busiest;
   const bool one_way = to_next && fewest > 1 && c.pairs.nics > 1 && !over_host(c);
   const double line = c.pairs.nic_rate.value(), way = c.pairs.gpu_rate.value() / out.turns;
-  out.of_line = (one_way ? fitted::nic_efficiency : fitted::p2p_nic_efficiency) * c.factors.network;
+  out.of_line =
+      pairs_of_nic_rate(plan, one_way ? fitted::nic_efficiency : fitted::p2p_nic_efficiency) * c.factors.network;
   out.nics_rate = out.of_line * std::min(line, way);
   out.nics_name = way < line ? "PCIe to the NICs" : nics_name(c);
   return out;
@@ -434,7 +460,7 @@ Exchange exchange_of(const Communicator& c, CollectiveKind kind, double bytes, c
                  : kind == CollectiveKind::alltoall ? c.gpu.pair_rates.all
                                                     : c.gpu.pair_rates.root;
   if (out.remote_peers == 0) return out;
-  out.turns = std::min(c.pairs.nics_of_gpu, plan.channels * static_cast<int>(out.remote_peers));
+  out.turns = std::min(c.pairs.nics_of_gpu, plan.channels_between * static_cast<int>(out.remote_peers));
   const double all_nics = c.pairs.nics * out.turns / c.pairs.nics_of_gpu;
   // Of PXN: what leaves by the NICs of other rails goes to the GPUs beside them.
   const double relayed = c.pairs.relayed ? others * (1 - std::min(1.0, out.turns / all_nics)) : 0;
@@ -447,7 +473,8 @@ Exchange exchange_of(const Communicator& c, CollectiveKind kind, double bytes, c
   out.nic_bytes = out.per_peer * out.remote_peers * (all_send ? per_node : 1);
   // Of several ranks on a node the first receives and the last sends: each NIC one way, where they have one each.
   const bool one_way = to_next && per_node > 1 && c.pairs.nics > 1 && !over_host(c);
-  out.of_line = (one_way ? fitted::nic_efficiency : fitted::p2p_nic_efficiency) * c.factors.network;
+  out.of_line =
+      pairs_of_nic_rate(plan, one_way ? fitted::nic_efficiency : fitted::p2p_nic_efficiency) * c.factors.network;
   const double lines = out.nics * c.pairs.nic_rate.value();
   const double ways = (by_all ? per_node : 1) * c.pairs.gpu_rate.value();
   out.nics_rate = out.of_line * std::min(lines, ways);
@@ -466,33 +493,50 @@ double p2p_nvlink(const Communicator& c, const Exchange& e, const Plan& plan) {
   return reached * (shared ? fitted::p2p_shared : fitted::p2p_apart);
 }
 
-/// Seconds that the threads of a pair's channels to another node take.
-double pair_threads(const Exchange& e, const Plan& plan) {
-  const double channels = 1 + fitted::p2p_network_further * (plan.channels - 1);
-  return e.remote_peers > 0 ? e.per_peer / (channels * fitted::p2p_network_channel * 1e9) : 0;
+/// Seconds that the threads of a pair's channels to another node take, or a proxy for their lines of LL.
+double pair_threads(const Communicator& c, const Exchange& e, const Plan& plan) {
+  if (e.remote_peers <= 0) return 0;
+  if (plan.protocol_between == Protocol::ll)
+    return e.per_peer / (plan.channels_between * 1e9 *
+                         std::min(ll_channel(row_of(c)), c.factors.ll_proxy * fitted::ll_network_channel));
+  const double channels = 1 + fitted::p2p_network_further * (plan.channels_between - 1);
+  return e.per_peer / (channels * fitted::p2p_network_channel * 1e9);
+}
+
+/// Seconds that a GPU's channels to peers on its node take. Across nodes all peers together have more under Simple than
+/// a GPU needs.
+double local_threads(const Communicator& c, const Exchange& e, const Plan& plan) {
+  if (e.local_peers <= 0 || (c.nodes > 1 && plan.protocol != Protocol::ll)) return 0;
+  if (!c.nvlink && c.environment.peer_access) return 0;
+  const bool copies = e.own_bytes > 0 && c.nodes == 1;
+  const double parts = e.local_peers + (copies ? 1 : 0);
+  const double channels = std::min(static_cast<double>(c.p2p_channels), plan.channels * parts);
+  const std::size_t g = row_of(c);
+  const double channel = plan.protocol == Protocol::ll ? ll_channel(g) : fitted::p2p_channel[g];
+  return e.per_peer * parts * (copies ? fitted::p2p_own_part : 1) / (channels * channel * 1e9);
+}
+
+/// What a GPU's slot carries where both its peers and NICs are reached over PCIe, bytes of payload per second.
+double slot_rate(const Communicator& c, const Plan& plan) {
+  const bool flags = plan.protocol == Protocol::ll && plan.protocol_between == Protocol::ll;
+  return fitted::pcie_efficiency * (flags ? payload(Protocol::ll) : 1) * c.gpu.pcie.value();
 }
 
 }  // namespace
 
 PointToPoint point_to_point(const Communicator& c, const Exchange& e, const Plan& plan) {
-  const bool local = e.local_peers > 0;
   PointToPoint out;
-  if (c.nvlink) out.reached = c.factors.simple * p2p_nvlink(c, e, plan);
-  out.local =
-      e.to_peers.value() * (c.nvlink ? out.reached : c.factors.simple * fitted::pcie_efficiency * way_factor(c));
-  // Across nodes all peers together have more channels than a GPU needs.
-  if (local && (c.nvlink || !c.environment.peer_access) && c.nodes == 1) {
-    const bool copies = e.own_bytes > 0;
-    const double parts = e.local_peers + (copies ? 1 : 0);
-    const double channels = std::min(static_cast<double>(c.p2p_channels), plan.channels * parts);
-    const std::size_t g = row_of(c);
-    const double channel = plan.protocol == Protocol::ll ? ll_channel(g) : fitted::p2p_channel[g];
-    out.threads = e.per_peer * parts * (copies ? fitted::p2p_own_part : 1) / (channels * channel * 1e9);
-    if (plan.protocol == Protocol::simple)
-      out.last_piece =
-          std::min(e.per_peer / plan.channels, slot(c.environment, plan.protocol)) / (fitted::p2p_own_copy * 1e9);
-  }
-  out.pair = pair_threads(e, plan);
+  const double carried = link_factor(c, plan.protocol) * payload(plan.protocol);
+  if (c.nvlink) out.reached = carried * p2p_nvlink(c, e, plan);
+  out.local = e.to_peers.value() * (c.nvlink ? out.reached : carried * fitted::pcie_efficiency * way_factor(c));
+  out.threads = local_threads(c, e, plan);
+  if (out.threads > 0 && plan.protocol == Protocol::simple)
+    out.last_piece =
+        std::min(e.per_peer / plan.channels, slot(c.environment, plan.protocol)) / (fitted::p2p_own_copy * 1e9);
+  out.pair = pair_threads(c, e, plan);
+  // Of a sendrecv a rank has one peer, on its node or on another.
+  if (!c.nvlink && e.local_peers > 0 && e.remote_peers > 0 && e.own_bytes > 0 && c.gpu.pcie.value() > 0)
+    out.slot = e.per_peer * (c.ranks - 1) / slot_rate(c, plan);
   const double ranks_per_nic = c.pairs.loads      ? std::max(1.0, c.pairs.loads->ranks_of_nic)
                                : c.pairs.nics > 0 ? std::max(1.0, static_cast<double>(c.ranks_per_node) / c.pairs.nics)
                                                   : 1;

@@ -194,6 +194,7 @@ struct PointToPoint {
   double reached = 1;  ///< of what links of NVLink have
   double threads = 0;  ///< the channels' time, where a GPU needs more than there are
   double pair = 0;     ///< the time of one pair's channels, on different nodes
+  double slot = 0;     ///< all its parts' through a GPU's slot, over which both peers and NICs are reached
   double gaps = 0;     ///< between messages that NICs post one by one
   double start = 0, latency_inside = 0, latency_between = 0;
   double way_between = 0;  ///< of latency_between, what is on the network

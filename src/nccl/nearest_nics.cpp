@@ -145,7 +145,7 @@ std::size_t nearest_gpus(const System& system, const std::vector<int>& gpus, int
 }  // namespace
 
 PairNics pair_nics(const System& system, const Nearest& near, const std::vector<int>& gpus) {
-  PairNics out{0, system.nics, system.nic_speed, unlimited};
+  PairNics out{0, system.nics, 1, system.nic_speed, unlimited};
   std::map<int, double> gpus_of_nic;
   std::map<std::vector<int>, std::size_t> seen;  // GPUs, by the NICs that they have nearest
   for (const int gpu : gpus) {
@@ -160,6 +160,7 @@ PairNics pair_nics(const System& system, const Nearest& near, const std::vector<
       out.nic_rate = std::min(out.nic_rate, at_nic(system, nic, &System::Edge::rate));
     }
     out.of_gpu = std::min(out.of_gpu, static_cast<int>(turns));
+    out.most_of_gpu = std::max(out.most_of_gpu, static_cast<int>(turns));
     out.gpu_rate = std::min(out.gpu_rate, own.rate);
   }
   const auto count = static_cast<double>(gpus.size());

@@ -50,8 +50,9 @@ Room room_of(const System&, const Nearest&);
 /// [src/graph/topo.cc, ncclTopoGetLocalNet]. Left out: that NCCL begins at the GPU's number, by which two of a group
 /// may meet at one of several NICs; NICs that only PXN is near to.
 struct PairNics {
-  double nics = 0;  ///< of a node; where some have more than others, as many as move all at the pace of the busiest
-  int of_gpu = 1;   ///< that each GPU has at least
+  double nics = 0;      ///< of a node; where some have more than others, as many as move all at the pace of the busiest
+  int of_gpu = 1;       ///< that each GPU has at least
+  int most_of_gpu = 1;  ///< that one of them has
   double nic_rate = 0, gpu_rate = 0;  ///< GB/s of one NIC and its slot; of a GPU's way to its NICs
 };
 PairNics pair_nics(const System&, const Nearest&, const std::vector<int>& gpus);

@@ -56,6 +56,11 @@ double nvls_tree_hop(const Communicator& c) {
   return c.factors.network_hop * (ll + c.network_latency.count()) + c.factors.simple_network_hop * beyond;
 }
 
+/// Seconds that a loop's flags of so many heads take, where chunks are smaller than those that NCCL's rate is of.
+double nvls_flags(const Communicator& c, double heads, double chunk) {
+  return us * c.factors.hop * fitted::nvls_flags[row_of(c)] * heads * std::max(0.0, 1 - chunk / most_nvls_chunk);
+}
+
 /// What the nodes of a tree reach between them, bytes of payload per second: what NICs are booked for, and beyond two
 /// nodes, whose cap is below what they reach, no more than NCCL's cap on so many heads as it keeps busy.
 struct Between {
@@ -102,8 +107,7 @@ NvlsRun nvls_run(const Communicator& c, CollectiveKind kind, Bytes size, const P
   const NvlsRates rates = rates_of(c, kind, plan);
   const double bytes = static_cast<double>(size.value()), heads = c.nvls->channels, together = plan.channels * heads;
   const double chunk = nvls_chunk(most_chunk(c), bytes, together), loop = chunk * together, loops = bytes / loop;
-  const double flags =
-      us * c.factors.hop * fitted::nvls_flags[row_of(c)] * heads * std::max(0.0, 1 - chunk / most_nvls_chunk);
+  const double flags = nvls_flags(c, heads, chunk);
   const double full = loop / rates.inside;
   NvlsRun out;
   out.start = nvls_start_time(c);
@@ -129,9 +133,11 @@ NvlsRun nvls_tree_run(const Communicator& c, CollectiveKind kind, Bytes size, co
                                 {nvls_tree_messages(c, plan), "messages"}});
   const Load full = longest({{loop / rates.inside, "NVLink"}, network});
   const SpineTimes spines = spines_of(c, plan, chunk, network.seconds);
+  // Fitted trees are of boxes, whose heads' flags are in what was fitted; a rack has more heads.
+  const double flags = nvls_flags(c, std::max(0.0, c.nvls->channels - fitted::nvls_tree_heads), chunk);
   NvlsRun out;
   out.start = nvls_start_time(c);
-  out.before = us * c.factors.hop * fitted::nvls_tree_start;
+  out.before = us * c.factors.hop * fitted::nvls_tree_start + fitted::nvls_fill * flags;
   out.loops = bytes / loop;
   out.levels = tree_levels(c.nodes);
   // The fitted filling goes with the logarithm that NCCL counts with: on 5 and 10 nodes by a tenth nearer.
@@ -141,11 +147,10 @@ NvlsRun nvls_tree_run(const Communicator& c, CollectiveKind kind, Bytes size, co
   const double idle = bytes * (full.seconds / loop - 1 / believed);
   out.filling = std::max(0.0, fitted::nvls_tree_fill * counted * (std::min(bytes, loop) / believed) - idle);
   out.filling += std::min(1.0, out.loops) * spines.way;
-  const Load all = longest({full, {spines.loop, spines_name}});
-  out.data = {bytes * all.seconds / loop, all.name};
   out.chunk = chunk;
-  out.inside = bytes / rates.inside;
+  out.inside = bytes / rates.inside + std::max(1.0, out.loops) * flags;
   out.between = out.loops * network.seconds;
+  out.data = longest({{out.inside, "NVLink"}, {out.between, network.name}, {out.loops * spines.loop, spines_name}});
   return out;
 }
 

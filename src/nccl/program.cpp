@@ -76,9 +76,9 @@ Result<Program> ring_program(const Question& q) {
   rates.drive = ring_channel(l, hops.all);
   rates.between = lines_between(q, l, rates.drive, longest);
   // A proxy looks through a chunk's lines of LL when all are there, as the closed form's walk has it: where every hop
-  // crosses a NIC, nothing hides that the threads' time comes before the proxy's, nor where lines are each channel's
-  // own.
-  if (q.c.most_on_a_node == 1 || q.c.nics.unlike)
+  // or every other one crosses a NIC, nothing hides that the threads' time comes before the proxy's, nor where lines
+  // are each channel's own.
+  if (q.c.most_on_a_node <= 2 || q.c.nics.unlike)
     rates.beyond += std::min(longest / rates.drive, through_network(l, longest));
   // What Simple's hop has in proportion to a chunk is its way through NICs, too, beyond the slice that a walk waits
   // for.
@@ -276,11 +276,18 @@ double exchange_port(const Communicator& c, CollectiveKind kind, const Exchange&
   return kind == CollectiveKind::sendrecv ? p.local : p.local * (c.ranks - 1) / e.local_peers;
 }
 
+/// NICs of one rank, by which its channels go in turn. Of an alltoall as many as the GPU has that has most: the busiest
+/// NIC, which the closed form has, has parts of those that have one.
+int turns_of(const Question& q, const Exchange& e) {
+  if (q.kind != CollectiveKind::alltoall || q.c.pairs.relayed || e.remote_peers == 0) return e.turns;
+  return std::max(e.turns, std::min(most_nics_of_a_gpu(q), q.plan.channels_between * static_cast<int>(e.remote_peers)));
+}
+
 /// Everything at once, by each of a rank's NICs in turn; the rank's own part takes its threads only.
 Result<Program> exchange_program(const Question& q) {
   const Communicator& c = q.c;
   const Exchange e = exchange_of(c, q.kind, q.bytes(), q.plan);
-  Result<Pattern> made = make_pattern({q.kind, q.group, q.size, q.root, {}}, {"direct", 1, e.turns, {}});
+  Result<Pattern> made = make_pattern({q.kind, q.group, q.size, q.root, {}}, {"direct", 1, turns_of(q, e), {}});
   if (!made) return made.errors();
   Pattern pattern = std::move(made).value();
   // So many lanes further a GPU's next NIC is taken.
@@ -288,12 +295,15 @@ Result<Program> exchange_program(const Question& q) {
   const PointToPoint p = point_to_point(c, e, q.plan);
   Rates rates;
   // On one node pairs without a way over NVLink go over PCIe, which reaches as much in the closed form.
-  rates.pcie = !c.nvlink ? fitted::pcie_efficiency : c.nodes == 1 ? p.reached : 1;
+  const double slots = p.slot > 0 ? e.per_peer * (c.ranks - 1) / p.slot / c.gpu.pcie.value() : fitted::pcie_efficiency;
+  rates.pcie = !c.nvlink ? slots : c.nodes == 1 ? p.reached : 1;
   if (e.local_peers > 0) {
     rates.nvlink = p.reached;
     rates.port = exchange_port(c, q.kind, e, p);
   }
-  if (p.threads > 0) rates.port = std::min(rates.port, e.per_peer * e.local_peers / p.threads);
+  // What goes to NICs passes the port, too.
+  const double parts = q.kind == CollectiveKind::sendrecv ? 1 : c.ranks - 1;
+  if (p.threads > 0) rates.port = std::min(rates.port, e.per_peer * parts / p.threads);
   if (e.remote_peers > 0) {
     rates.nic = std::min(e.nics_rate, e.nic_bytes / std::max(p.pair, p.gaps)) / e.nics;
     rates.network = c.factors.network_hop;

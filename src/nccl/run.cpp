@@ -177,6 +177,7 @@ Run run_point_to_point(const Communicator& c, CollectiveKind kind, Bytes size, c
   const Load data = longest(
       {{std::max(p.threads, p.pair), "channels"},
        {e.local_peers > 0 ? e.per_peer * (e.local_peers + e.relayed_peers) / p.local : 0, c.nvlink ? "NVLink" : "PCIe"},
+       {p.slot, "PCIe"},
        {e.remote_peers > 0 ? e.nic_bytes / e.nics_rate : 0, e.nics_name},
        {c.spines ? over_spines(c, e.per_peer * parts_over_spines(*c.spines, kind, e.turns), e.of_line) : 0,
         spines_name},

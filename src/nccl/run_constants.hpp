@@ -112,6 +112,8 @@ inline constexpr std::array<double, 4> nvls_flags{0.5, 0.5, 0.5, 0.9};
 /// Of its tree over nodes: before the first chunk; per level and direction, of which what is beyond LL's hop is
 /// Simple's; of one loop's data, per level.
 inline constexpr double nvls_tree_start = 23;
+/// Heads of the nodes that this was fitted on, whose flags it has.
+inline constexpr double nvls_tree_heads = 8;
 inline constexpr double nvls_tree_hop = 8.8;
 inline constexpr double nvls_tree_fill = 3.9;
 /// Over more than two nodes NCCL's cap on a head counts for so many at most: 20 racks of GB200, whose search finds 32

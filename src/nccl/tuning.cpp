@@ -337,14 +337,25 @@ int channels_to_peer(const Communicator& c, std::int64_t bytes, Protocol p) {
   return channels;
 }
 
+/// The root of a gather or scatter is the group's first rank.
+bool has_pairs_on_a_node(const Communicator& c, CollectiveKind kind) {
+  const bool rooted = kind == CollectiveKind::gather || kind == CollectiveKind::scatter;
+  return (rooted && c.pairs.loads ? c.pairs.loads->ranks_of_root : c.most_on_a_node) > 1;
+}
+
 Plan plan_of_pairs(const Communicator& c, CollectiveKind kind, Bytes size) {
   const std::int64_t per_peer = kind == CollectiveKind::sendrecv ? size.value() : size.value() / c.ranks;
   const int counted = counts_most_channels(c.environment.launch.version) ? c.p2p_channels_per_peer : 1;
   Plan out;
   out.point_to_point = true;
   const std::int64_t limit = c.environment.pair_ll_limit.value_or(Bytes(largest_ll_message)).value();
-  out.protocol = per_peer <= counted * limit ? Protocol::ll : Protocol::simple;
+  const Protocol by_size = per_peer <= counted * limit ? Protocol::ll : Protocol::simple;
+  const bool near = has_pairs_on_a_node(c, kind);
+  // Connections of pairs over a network share their buffers, which are Simple's [src/transport/net.cc].
+  out.protocol_between = (c.nodes == 1 || c.environment.pair_ll_between) ? by_size : Protocol::simple;
+  out.protocol = near ? by_size : out.protocol_between;
   out.channels = channels_to_peer(c, per_peer, out.protocol);
+  out.channels_between = channels_to_peer(c, per_peer, out.protocol_between);
   return out;
 }
 
@@ -375,6 +386,13 @@ std::optional<Plan> by_tuner(const Communicator& c, CollectiveKind kind, Bytes s
 }
 
 }  // namespace
+
+std::string protocols_text(const Plan& plan) {
+  std::string out(to_string(plan.protocol));
+  if (plan.point_to_point && plan.protocol_between != plan.protocol)
+    out += "+" + std::string(to_string(plan.protocol_between));
+  return out;
+}
 
 bool is_point_to_point(CollectiveKind kind) {
   return kind == CollectiveKind::alltoall || kind == CollectiveKind::sendrecv || kind == CollectiveKind::gather ||

@@ -304,6 +304,7 @@ constexpr std::array all_variables{
     Variable{"NCCL_NET_OVERHEAD", read_net_overhead, true},
     Variable{"NCCL_THREAD_THRESHOLDS", read_thread_thresholds, true},
     Variable{"NCCL_P2P_LL_THRESHOLD", read_pair_ll_limit, true},
+    Variable{"NCCL_ALLOC_P2P_NET_LL_BUFFERS", enabled<&Environment::pair_ll_between>, true},
     Variable{"NCCL_COLLNET_ENABLE", enabled<&Environment::collnet>, true},
     Variable{"NCCL_COLLNET_NODE_THRESHOLD", read_collnet_nodes, true},
     // Known to NCCL, of no consequence here; the first are those that one would expect to matter.
@@ -471,7 +472,6 @@ constexpr std::array all_variables{
     Variable{"NCCL_NET_GDR_C2C", not_followed},
     Variable{"NCCL_LL128_C2C", not_followed},
     Variable{"NCCL_P2P_READ_ENABLE", not_followed},
-    Variable{"NCCL_ALLOC_P2P_NET_LL_BUFFERS", not_followed},
     Variable{"NCCL_NVLINK_UTIL_CENTRIC_SCHED_ENABLE", not_followed},
     Variable{"NCCL_UNPACK_DOUBLE_NCHANNELS", not_followed},
 };

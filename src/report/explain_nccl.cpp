@@ -115,7 +115,7 @@ Section run_section(const Fabric& fabric, const nccl::Communicator& c, const Col
                     const nccl::Plan& plan, std::optional<nccl::Algorithm> only) {
   const nccl::Run run = nccl::run(c, request.kind, request.size, plan);
   Section out;
-  const std::string protocol(to_string(plan.protocol));
+  const std::string protocol = protocols_text(plan);
   out.title = plan.point_to_point ? fmt::format("run: point to point, {}", protocol)
                                   : fmt::format("run: {} {}", to_string(plan.algorithm), protocol);
   out.terms.push_back({plan.point_to_point ? "channels to a peer" : "channels",
@@ -124,6 +124,9 @@ Section run_section(const Fabric& fabric, const nccl::Communicator& c, const Col
                        static_cast<double>(plan.channels),
                        "",
                        plan.point_to_point ? run_source : "of those above, as many as the size is worth to NCCL"});
+  if (plan.point_to_point && plan.channels_between != plan.channels)
+    out.terms.push_back(
+        {"channels to a peer on another node", {}, {}, static_cast<double>(plan.channels_between), "", run_source});
   if (!plan.point_to_point) {
     out.terms.push_back({"threads", {}, {}, static_cast<double>(plan.threads), "", tuning_source});
     out.terms.push_back({"NCCL's time", {}, {}, plan.believed.count(), "s", tuning_source});

@@ -157,6 +157,15 @@ Fabric Fabric::with_ports(std::vector<std::vector<PortsOfLane>> of_lanes) const 
   return Fabric(std::make_shared<const Layout>(std::move(other)));
 }
 
+Fabric Fabric::with_ways(std::span<const WayInNode> ways) const {
+  for (const WayInNode& way : ways)
+    check(std::min(way.from, way.to) >= 0 && std::max({way.from, way.to, way.through}) < ranks_per_node(),
+          "ways join endpoints of a node");
+  Layout other = *layout_;
+  topology::take_ways(other.node, ways, other.routes);
+  return Fabric(std::make_shared<const Layout>(std::move(other)));
+}
+
 Fabric Fabric::placed(const std::vector<int>& nodes) const {
   check(layout_->part == nullptr, "a machine is placed before a part is taken");
   check(layout_->placement == nullptr, "a machine is placed once");

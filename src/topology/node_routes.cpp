@@ -11,6 +11,7 @@
 #include <limits>
 #include <map>
 #include <optional>
+#include <utility>
 
 namespace collcast::topology {
 
@@ -193,6 +194,54 @@ NodeRoutes route_node(const NodePlan& node, const Failures& failures) {
   }
   routes.nearest = spread_over(nearest_of_endpoint);
   return routes;
+}
+
+namespace {
+
+/// The two links of a cable are numbered 2c and 2c + 1.
+bool goes_back(NodeLink there, NodeLink next) { return (there ^ 1U) == next; }
+
+/// One way behind the other, without what goes there and back where they meet.
+std::vector<NodeLink> joined(Way first, Way second) {
+  if (first.empty() || second.empty()) return {};
+  while (!first.empty() && !second.empty() && goes_back(first.back(), second.front())) {
+    first = first.first(first.size() - 1);
+    second = second.subspan(1);
+  }
+  std::vector<NodeLink> out(first.begin(), first.end());
+  out.insert(out.end(), second.begin(), second.end());
+  return out;
+}
+
+WayTable without_nvlinks(const NodePlan& node) {
+  Failures nvlinks;
+  for (const Cable& cable : node.cables) nvlinks.cables.push_back(cable.link.kind == LinkKind::nvlink);
+  return route_node(node, nvlinks).between;
+}
+
+}  // namespace
+
+void take_ways(const NodePlan& node, std::span<const Fabric::WayInNode> ways, NodeRoutes& routes) {
+  std::map<std::pair<int, int>, std::vector<NodeLink>> said;
+  std::optional<WayTable> no_nvlinks;
+  for (const Fabric::WayInNode& one : ways) {
+    std::vector<NodeLink> way;
+    if (one.through >= 0) {
+      way = joined(routes.between.at(one.from, one.through), routes.between.at(one.through, one.to));
+    } else {
+      if (!no_nvlinks) no_nvlinks = without_nvlinks(node);
+      const Way found = no_nvlinks->at(one.from, one.to);
+      way.assign(found.begin(), found.end());
+    }
+    if (!way.empty()) said[{one.from, one.to}] = std::move(way);
+  }
+  WayTable between(node.endpoints.count);
+  for (int from = 0; from < node.endpoints.count; ++from)
+    for (int to = 0; to < node.endpoints.count; ++to) {
+      const auto found = said.find({from, to});
+      between.add(found == said.end() ? routes.between.at(from, to) : Way(found->second));
+    }
+  routes.between = std::move(between);
 }
 
 }  // namespace collcast::topology

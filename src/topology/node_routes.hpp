@@ -13,6 +13,7 @@
 #include <span>
 #include <vector>
 
+#include "collcast/topology/fabric.hpp"
 #include "node_plan.hpp"
 
 namespace collcast::topology {
@@ -89,5 +90,8 @@ struct Failures {
 
 /// Ways that avoid what has failed; a port that has is nobody's nearest.
 NodeRoutes route_node(const NodePlan&, const Failures& = {});
+
+/// Fabric::with_ways: puts these ways between endpoints in the place of the cheapest.
+void take_ways(const NodePlan&, std::span<const Fabric::WayInNode>, NodeRoutes&);
 
 }  // namespace collcast::topology

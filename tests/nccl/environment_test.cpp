@@ -345,7 +345,7 @@ TEST_CASE("variables of NCCL 2.28.9 are known, and those of consequence on some 
   for (const Row& row : {Row{"NCCL_MNNVL_ENABLE", "0", "gb200-nvl72", "dgx-h100"},
                          {"NCCL_MNNVL_CLIQUE_ID", "3", "gb200-nvl72", "dgx-h100"},
                          {"NCCL_NETDEVS_POLICY", "MAX:2", "dgx-h100", nullptr},
-                         {"NCCL_ALLOC_P2P_NET_LL_BUFFERS", "1", "dgx-h100", nullptr},
+                         {"NCCL_NVLINK_UTIL_CENTRIC_SCHED_ENABLE", "1", "dgx-h100", nullptr},
                          {"NCCL_PXN_C2C", "0", "gb200-nvl72", "dgx-h100"},
                          {"NCCL_P2P_READ_ENABLE", "0", "dgx-h100", nullptr}}) {
     CAPTURE(row.name);

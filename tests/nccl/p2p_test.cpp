@@ -45,6 +45,7 @@ TEST_CASE("the parts of a pair's channels follow NCCL's version") {
   const auto planned = [](int version, std::int64_t bytes, int nodes = 1) {
     nccl::Environment environment;
     environment.launch.version = version;
+    environment.pair_ll_between = true;
     const Communicator c = test::communicator("dgx-h100", nodes, 2 / nodes, environment);
     return nccl::plan(c, CollectiveKind::sendrecv, Bytes(bytes)).value();
   };
@@ -68,6 +69,59 @@ TEST_CASE("the parts of a pair's channels follow NCCL's version") {
     CHECK(planned(version, 16 * kib).protocol == Protocol::ll);
     CHECK(planned(version, 16 * kib + 1).protocol == Protocol::simple);
   }
+}
+
+TEST_CASE("sends and receives between nodes take Simple, however small, unless connections have buffers of LL") {
+  nccl::Environment with_buffers, large;
+  with_buffers.pair_ll_between = true;
+  large.pair_ll_limit = Bytes(1'000'000'000);
+  for (const CollectiveKind kind :
+       {CollectiveKind::alltoall, CollectiveKind::sendrecv, CollectiveKind::gather, CollectiveKind::scatter})
+    for (const std::int64_t bytes : {std::int64_t{8}, std::int64_t{4096}}) {
+      INFO(to_string(kind) << " of " << bytes << " B");
+      const auto shown = [&](int nodes, int gpus, const nccl::Environment& e = {}) {
+        return protocols_text(nccl::plan(test::communicator("dgx-h100", nodes, gpus, e), kind, Bytes(bytes)).value());
+      };
+      CHECK(shown(1, 8) == "LL");
+      CHECK(shown(2, 8) == "LL+Simple");
+      CHECK(shown(2, 1) == "Simple");
+      CHECK(shown(2, 8, with_buffers) == "LL");
+      CHECK(shown(2, 1, with_buffers) == "LL");
+      CHECK(shown(2, 1, large) == "Simple");
+    }
+  // However large the limit is: what is between nodes takes as long as without it.
+  const auto data = [](const nccl::Environment& e, int gpus) {
+    return ran(test::communicator("dgx-h100", 2, gpus, e), CollectiveKind::alltoall, 64 << 20).data.count();
+  };
+  CHECK(data(large, 8) == data({}, 8));
+  CHECK(data(large, 1) == data({}, 1));
+}
+
+TEST_CASE("under LL half of what links and NICs carry are flags, and a proxy looks through the lines of a pair") {
+  nccl::Environment ll;
+  ll.pair_ll_limit = Bytes(1'000'000'000);
+  ll.pair_ll_between = true;
+  constexpr std::int64_t mib = 1 << 20;
+  const auto times = [&](const char* machine, int nodes, int gpus, CollectiveKind kind) {
+    const auto data = [&](const nccl::Environment& e) {
+      return ran(test::communicator(machine, nodes, gpus, e), kind, 64 * mib).data.count();
+    };
+    return data(ll) / data({});
+  };
+  // NICs move 0.45 of what is payload under Simple; one of two channels no more than a proxy's 2 GB/s.
+  CHECK(times("dgx-h100", 2, 8, CollectiveKind::alltoall) == Approx(1 / nccl::fitted::ll_nic_payload));
+  const double of_pair = 2 * nccl::fitted::ll_network_channel, simple = nccl::fitted::p2p_network_channel * 1.7;
+  CHECK(times("dgx-h100", 2, 1, CollectiveKind::sendrecv) == Approx(simple / of_pair));
+  // PCIe carries twice the bytes.
+  CHECK(times("l40s-pcie", 1, 8, CollectiveKind::alltoall) == Approx(2).epsilon(0.01));
+  for (const char* machine : {"dgx-a100", "dgx-h100", "dgx1-v100", "l40s-pcie"})
+    for (const int nodes : {1, 2})
+      for (const CollectiveKind kind :
+           {CollectiveKind::alltoall, CollectiveKind::sendrecv, CollectiveKind::gather, CollectiveKind::scatter}) {
+        INFO(machine << ", " << nodes << " nodes, " << to_string(kind));
+        CHECK(times(machine, nodes, 0, kind) > 1);
+        CHECK(times(machine, nodes, 2, kind) > 1);
+      }
 }
 
 TEST_CASE("among several peers sends and receives reach less of NVLink until channels are shared") {
@@ -160,6 +214,37 @@ TEST_CASE("pairs of PCIe boxes take their closed form's time on every number of 
           CHECK(one.simulated == Approx(one.closed.time().count()).epsilon(0.01));
         }
   }
+}
+
+TEST_CASE("over PCIe a GPU's peers and NICs share its slot, whichever GPUs of a node there are") {
+  // The root's slot has three parts, which the closed form had beside each other: gather of 256 MiB 31 % above.
+  const std::int64_t size = std::int64_t{256} << 20;
+  for (const std::vector<int>& gpus : std::vector<std::vector<int>>{{0, 2}, {0, 4}, {1, 3, 5}, {0, 2, 4, 6}, {2, 6}}) {
+    const Fabric fabric = test::built("rtxpro6000-pcie", 2);
+    const Group group = gpus_of_nodes(fabric, 2, gpus);
+    const double slot = 0.8 * 63e9, part = static_cast<double>(size) / group.size();
+    for (const CollectiveKind kind : {CollectiveKind::alltoall, CollectiveKind::scatter, CollectiveKind::gather}) {
+      const Exchanged one = exchanged(fabric, group, kind, size);
+      INFO(test::words(gpus) << "of two nodes, " << to_string(kind));
+      CHECK(one.closed.data.count() > part * (group.size() - 1) / slot * 0.999);
+      if (kind != CollectiveKind::alltoall) CHECK(one.simulated == Approx(one.closed.time().count()).epsilon(0.02));
+    }
+  }
+}
+
+TEST_CASE("where GPUs have unlike numbers of NICs, pairs take what the busiest NIC does, by both methods") {
+  // GPUs 0 and 2 of Polaris are as far from one NIC as from the other, 1 and 3 have one each.
+  const Fabric fabric = test::built("polaris", 3);
+  for (const std::vector<int>& gpus :
+       std::vector<std::vector<int>>{{2, 3}, {0, 1}, {0, 3}, {0, 1, 2}, {0, 2}, {1, 3}, {0, 1, 2, 3}})
+    for (const int nodes : {2, 3})
+      for (const CollectiveKind kind :
+           {CollectiveKind::alltoall, CollectiveKind::scatter, CollectiveKind::gather, CollectiveKind::sendrecv})
+        for (const std::int64_t mib : {1, 256}) {
+          INFO(test::words(gpus) << "of " << nodes << " nodes, " << to_string(kind) << " of " << mib << " MiB");
+          const Exchanged one = exchanged(fabric, gpus_of_nodes(fabric, nodes, gpus), kind, mib << 20);
+          CHECK(one.simulated == Approx(one.closed.time().count()).epsilon(0.05));
+        }
 }
 
 TEST_CASE("what GPUs of a PCIe box send each other does not depend on the NICs") {

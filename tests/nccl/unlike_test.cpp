@@ -8,6 +8,7 @@
 #include "collcast/evaluate/by_nccl.hpp"
 #include "collcast/nccl/program.hpp"
 #include "machines.hpp"
+#include "nccl/limits.hpp"
 
 using namespace collcast;
 using nccl::Algorithm;
@@ -91,6 +92,68 @@ TEST_CASE("nodes with unlike numbers of GPUs: large rings and trees of both meth
         CHECK(std::abs(by) < 0.125);
       }
   }
+}
+
+TEST_CASE("of a ring's hops in a row as many are between nodes as some rank's data have") {
+  for (const std::vector<int>& gpus : std::vector<std::vector<int>>{{2, 2},
+                                                                    {1, 1},
+                                                                    {1, 1, 1},
+                                                                    {2, 2, 2},
+                                                                    {3, 3},
+                                                                    {4, 4, 4},
+                                                                    {8, 8},
+                                                                    {2, 1},
+                                                                    {1, 2},
+                                                                    {2, 1, 1},
+                                                                    {8, 1},
+                                                                    {1, 8},
+                                                                    {2, 3, 2},
+                                                                    {5, 3},
+                                                                    {4, 8, 4, 6},
+                                                                    {2, 2, 2, 3}}) {
+    Communicator c;
+    std::vector<int> crosses;
+    for (const int ranks : gpus) {
+      crosses.insert(crosses.end(), static_cast<std::size_t>(ranks - 1), 0);
+      crosses.push_back(1);
+    }
+    c.ranks = static_cast<int>(crosses.size());
+    c.nodes = static_cast<int>(gpus.size());
+    c.ranks_of_nodes = gpus;
+    c.most_on_a_node = *std::ranges::max_element(gpus);
+    for (const CollectiveKind kind : {CollectiveKind::all_reduce, CollectiveKind::all_gather}) {
+      const int hops = (kind == CollectiveKind::all_reduce ? 2 : 1) * (c.ranks - 1);
+      int most = 0;
+      for (int first = 0; first < c.ranks; ++first) {
+        int out = 0;
+        for (int hop = 0; hop < hops; ++hop) out += crosses[static_cast<std::size_t>((first + hop) % c.ranks)];
+        most = std::max(most, out);
+      }
+      INFO(test::words(gpus) << "GPUs, " << to_string(kind));
+      CHECK(nccl::ring_hops(c, kind).all == hops);
+      CHECK(nccl::ring_hops(c, kind).out == most);
+    }
+  }
+}
+
+TEST_CASE("rings of LL over two GPUs of each node take their simulation's time within a tenth") {
+  // The closed form had one hop between nodes more than any rank's data: 24 % of two nodes of V100 at 64 KiB.
+  for (const auto& [machine, gpus] :
+       {std::pair("abci-v100", std::vector{1, 2}), std::pair("abci-v100", std::vector{0, 3}),
+        std::pair("dgx-h100", std::vector{0, 1}), std::pair("dgx-a100", std::vector{2, 3})})
+    for (const int nodes : {2, 3}) {
+      const Fabric fabric = test::built(machine, nodes);
+      std::vector<Rank> ranks;
+      for (int node = 0; node < nodes; ++node)
+        for (const int gpu : gpus) ranks.emplace_back(static_cast<std::uint32_t>(node * fabric.ranks_per_node() + gpu));
+      const Group group = Group::listed(ranks);
+      const Communicator c = *nccl::connect(fabric, group);
+      for (const std::int64_t kib : {1, 8, 64, 256}) {
+        INFO(machine << ", " << test::words(gpus) << "of " << nodes << " nodes, " << kib << " KiB");
+        CHECK(std::abs(deviation(fabric, group, c, CollectiveKind::all_reduce, Bytes(kib << 10), Algorithm::ring,
+                                 Protocol::ll)) < 0.1);
+      }
+    }
 }
 
 TEST_CASE("a ring's hops in a row cross nodes as often as the ring does") {

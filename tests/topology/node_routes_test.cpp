@@ -97,6 +97,40 @@ TEST_CASE("of equal ways the one over the lowest device is taken, however the fi
     for (int to = 0; to < 16; ++to) CHECK(stops(fabric, from, to) == stops(reversed, from, to));
 }
 
+TEST_CASE("ways that are said are taken: through another GPU, or by no NVLink") {
+  TopologySpec spec = pcie_box(star());
+  spec.links.push_back({"gpu",
+                        "gpu",
+                        Wiring::pairs,
+                        {{0, 1}, {1, 2}, {0, 2}, {2, 3}},
+                        LinkKind::nvlink,
+                        gb_per_s(100),
+                        ns(100),
+                        "",
+                        spec.where});
+  const Fabric fabric = build(spec, 2);
+  const std::vector<Fabric::WayInNode> ways{{0, 2, 1}, {1, 0, -1}, {1, 3, 2}};
+  const Fabric said = fabric.with_ways(ways);
+  CHECK(stops(fabric, 0, 2) == Stops{"node0.gpu0", "node0.gpu2"});
+  CHECK(stops(said, 0, 2) == Stops{"node0.gpu0", "node0.gpu1", "node0.gpu2"});
+  CHECK(stops(said, 1, 0) == Stops{"node0.gpu1", "node0.cpu0", "node0.gpu0"});
+  CHECK(stops(said, 1, 3) == Stops{"node0.gpu1", "node0.gpu2", "node0.gpu3"});
+  CHECK(stops(said, 4, 6) == Stops{"node1.gpu0", "node1.gpu1", "node1.gpu2"});
+  // In that direction alone, and of those pairs; between nodes as before.
+  for (int from = 0; from < 8; ++from)
+    for (int to = 0; to < 8; ++to) {
+      const bool named = from / 4 == to / 4 && std::ranges::any_of(ways, [&](const Fabric::WayInNode& one) {
+                           return one.from == from % 4 && one.to == to % 4;
+                         });
+      INFO(from << " to " << to);
+      if (!named) CHECK(links_of(said, from, to) == links_of(fabric, from, to));
+    }
+  // What would go there and back is left out: a switch is passed once.
+  const Fabric switched = build(dgx(std::monostate()), 1);
+  const std::vector<Fabric::WayInNode> over{{0, 1, 2}};
+  CHECK(stops(switched.with_ways(over), 0, 1) == stops(switched, 0, 1));
+}
+
 namespace {
 
 /// Cost in picoseconds of every simple way from `at` that ends in `goal`, by trying them all.

@@ -81,6 +81,7 @@ struct Environment {
   std::optional<int> ll128_threads;               ///< NCCL_LL128_NTHREADS
   std::optional<Seconds> net_overhead;            ///< NCCL_NET_OVERHEAD: what a message costs a host, as NCCL chooses
   std::optional<Bytes> pair_ll_limit;             ///< NCCL_P2P_LL_THRESHOLD: of a message for each channel
+  bool pair_ll_between = false;                   ///< NCCL_ALLOC_P2P_NET_LL_BUFFERS: pairs on different nodes have LL
   /// NCCL_THREAD_THRESHOLDS, by protocol: bytes of a thread below which fewer threads and channels are taken.
   std::array<std::optional<std::int64_t>, 3> tree_thresholds = {}, ring_thresholds = {};
   bool nvls = true;                      ///< NCCL_NVLS_ENABLE

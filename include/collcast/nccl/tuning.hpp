@@ -35,7 +35,13 @@ struct Plan {
   int channels = 1, threads = 512;
   Seconds believed{};  ///< the tuning model's time
   int tuner_line = 0;  ///< of the tuner's file, if that decided
+
+  /// Point to point, of pairs on different nodes; `protocol` and `channels` are of those on one, where there are any.
+  Protocol protocol_between = Protocol::simple;
+  int channels_between = 1;
 };
+/// As it is shown: "LL+Simple" where pairs on one node take LL and those on different ones Simple.
+std::string protocols_text(const Plan&);
 /// The least believed time; `only`: of this algorithm. Fails where the environment or `only` leaves nothing.
 Result<Plan> plan(const Communicator&, CollectiveKind, Bytes size, std::optional<Algorithm> only = {});
 /// Of a candidate that is available.

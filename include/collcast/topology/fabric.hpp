@@ -86,6 +86,15 @@ class Fabric {
   /// network that keeps rails apart a node is left by the receiver's rail all the same.
   Fabric with_ports(std::vector<std::vector<PortsOfLane>> of_lanes) const;
 
+  /// Of two of a node's endpoints, numbered in it: by a third one's devices, or, with -1, by no NVLink.
+  struct WayInNode {
+    int from = 0, to = 0, through = -1;
+  };
+  /// The same machine where these pairs, on every node, take this way and not the cheapest. A way through another
+  /// endpoint is those to it and on from it, without what would go there and back. Pairs that have no such way, and the
+  /// ways to NICs, stay as they are.
+  Fabric with_ways(std::span<const WayInNode> ways) const;
+
   /// The same machine for a job that has its nodes in another order: the job's node i is the machine's nodes[i], each
   /// named once, and further ones are those that are left, in their order. Ranks are the job's from then on; links keep
   /// their numbers and names. Not of a part.
