@@ -227,9 +227,10 @@ StepEstimate estimate_step(const StepPlan& plan) {
   }
   e.total = e.terms.total();
 
-  const StagePlan& slowest = plan.stages[plan.slowest()];
+  const std::size_t slowest_stage = plan.slowest();
+  const StagePlan& slowest = plan.stages[slowest_stage];
   const int m = plan.micro_batches;
-  const SlowedParts& by_dp = slowed[plan.slowest()];
+  const SlowedParts& by_dp = slowed[slowest_stage];
   e.slowed_by_dp = by_dp.compute;
   e.breakdown.compute = m * slowest.compute_time() + by_dp.compute;
   e.breakdown.tp_exposed = m * slowest.tp_time() - by_dp.tp;
