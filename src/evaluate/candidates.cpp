@@ -118,59 +118,81 @@ struct Chunked {
 /// Numbers of chunks, by how often one chunk is doubled, that were looked at, and which is to be next.
 class ChunkSearch {
  public:
-  explicit ChunkSearch(int most) : most_(most) {}
+  ChunkSearch(int most, Seconds floor) : most_(most), floor_(floor), seen_(static_cast<std::size_t>(most) + 1) {}
 
-  void put(int doublings, Estimate estimate) { seen_.insert_or_assign(doublings, std::move(estimate)); }
+  void put(int doublings, Estimate estimate) { at(doublings) = std::move(estimate); }
+
+  /// Whether what is taken of those seen, which are all up to some number, is so whatever the others take: fewer are
+  /// too slow already, and it is near enough to what none comes below.
+  bool is_settled() const { return at(taken())->total <= floor_ * enough; }
 
   /// Nothing: enough are known. `beside_least`: of a curve that rises again also those between which it is least.
   std::optional<int> next(bool beside_least) const {
-    const auto taken = this->taken();
-    const int below = taken == seen_.begin() ? -1 : std::prev(taken)->first;
-    if (taken->first - below > 1) return between(below, taken->first);
-    const auto low = least();
+    const int taken = this->taken(), below = seen_before(taken);
+    if (taken - below > 1) return between(below, taken);
+    const int low = least();
     constexpr double rises = 1.001;
-    if (!beside_least || seen_.at(most_).total <= low->second.total * rises) return std::nullopt;
-    const auto behind = std::next(low);
-    if (low != seen_.begin() && low->first - std::prev(low)->first > 1)
-      return between(std::prev(low)->first, low->first);
-    if (behind != seen_.end() && behind->first - low->first > 1) return between(low->first, behind->first);
+    if (!beside_least || at(most_)->total <= at(low)->total * rises) return std::nullopt;
+    const int before = seen_before(low), behind = seen_from(low + 1);
+    if (before >= 0 && low - before > 1) return between(before, low);
+    if (behind <= most_ && behind - low > 1) return between(low, behind);
     return std::nullopt;
   }
 
   Chunked best() && {
-    const int doublings = taken()->first;
-    return {1 << doublings, std::move(seen_.at(doublings))};
+    const int doublings = taken();
+    return {1 << doublings, std::move(*at(doublings))};
   }
 
  private:
-  using Seen = std::map<int, Estimate>;
+  std::optional<Estimate>& at(int doublings) { return seen_[static_cast<std::size_t>(doublings)]; }
+  const std::optional<Estimate>& at(int doublings) const { return seen_[static_cast<std::size_t>(doublings)]; }
   static int between(int low, int high) { return low + (high - low) / 2; }
-  Seen::const_iterator least() const {
-    return std::ranges::min_element(seen_, {}, [](const auto& one) { return one.second.total; });
+  /// The next that was seen, -1 or one more than the most: none.
+  int seen_before(int doublings) const {
+    while (--doublings >= 0 && !at(doublings)) {
+    }
+    return doublings;
   }
-  Seen::const_iterator taken() const {
-    const Seconds limit = least()->second.total * enough;
-    return std::ranges::find_if(seen_, [&](const auto& one) { return one.second.total <= limit; });
+  int seen_from(int doublings) const {
+    while (doublings <= most_ && !at(doublings)) ++doublings;
+    return doublings;
+  }
+  int least() const {
+    int least = seen_from(0);
+    for (int d = seen_from(least + 1); d <= most_; d = seen_from(d + 1))
+      if (at(d)->total < at(least)->total) least = d;
+    return least;
+  }
+  int taken() const {
+    const Seconds limit = at(least())->total * enough;
+    int taken = seen_from(0);
+    while (!(at(taken)->total <= limit)) taken = seen_from(taken + 1);
+    return taken;
   }
 
   int most_;
-  Seen seen_;
+  Seconds floor_;  ///< of all numbers
+  std::vector<std::optional<Estimate>> seen_;
 };
 
-std::optional<Chunked> best_chunks(const Candidate& c, std::vector<Pattern>& patterns, const GoesOn& goes_on) {
+std::optional<Chunked> best_chunks(const Candidate& c, std::vector<Pattern>& patterns, Bytes size,
+                                   const GoesOn& goes_on) {
   constexpr int each_to = 4;
   const int most = most_doublings(patterns);
-  ChunkSearch search(most);
+  ChunkSearch search(most, c.at_least(size));
   const auto look_at = [&](int doublings) {
     std::optional<Estimate> estimate = with_chunks(c, patterns, 1 << doublings, goes_on);
     if (estimate) search.put(doublings, std::move(*estimate));
     return estimate.has_value();
   };
-  if (!look_at(most)) return std::nullopt;
   // Of what takes long no more are looked at than a curve that falls needs.
   const bool all_may_be = (most + 1) * (c.work + links_per_forwarded_hop * c.forwarded) <= too_much_work;
-  for (int doublings = 0; all_may_be && doublings < most && doublings <= each_to; ++doublings)
+  for (int doublings = 0; all_may_be && doublings < most && doublings <= each_to; ++doublings) {
     if (!look_at(doublings)) return std::nullopt;
+    if (search.is_settled()) return std::move(search).best();
+  }
+  if (!look_at(most)) return std::nullopt;
   while (const std::optional<int> doublings = search.next(all_may_be))
     if (!look_at(*doublings)) return std::nullopt;
   return std::move(search).best();
@@ -362,7 +384,7 @@ std::optional<Choice> priced(const Candidate& c, Bytes size, const GoesOn& goes_
     for (Pattern& pattern : patterns) resize(pattern, c.kind, size);
   std::optional<Chunked> best;
   if (c.choose_chunks)
-    best = best_chunks(c, patterns, goes_on);
+    best = best_chunks(c, patterns, size, goes_on);
   else if (std::optional<Estimate> estimate = with_chunks(c, patterns, c.options.chunks, goes_on))
     best = Chunked{c.options.chunks, std::move(*estimate)};
   if (!best) return std::nullopt;

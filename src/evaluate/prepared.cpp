@@ -25,7 +25,7 @@ Result<PreparedCollective> PreparedCollective::make(const Fabric& fabric, const 
   if (!found) return found.errors();
   std::vector<Candidate> all = std::move(found).value();
   for (Candidate& c : all) {
-    if (all.size() == 1) break;
+    if (all.size() == 1 && !c.choose_chunks) break;
     if (goes_on && !goes_on()) return ended(request);
     c.least = least_time(*c.routed, c.patterns);
   }
@@ -44,7 +44,9 @@ Result<Choice> PreparedCollective::fastest(Bytes size, const GoesOn& goes_on) co
   std::optional<Choice> best;
   std::size_t best_place = 0;
   for (const std::size_t i : order) {
-    if (best && rounded(floors[i]) > rounded(best->estimate.total)) break;
+    const double floor = rounded(floors[i]), beaten = best ? rounded(best->estimate.total) : 0;
+    if (best && floor > beaten) break;
+    if (best && floor == beaten && i > best_place) continue;  // no quicker, and named later
     std::optional<Choice> looked_at = priced(all[i], size, goes_on);
     if (!looked_at) return ended({all[i].kind, all[i].patterns.front().group, size, 0, {}});
     Choice choice = std::move(*looked_at);

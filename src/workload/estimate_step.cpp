@@ -174,11 +174,12 @@ std::optional<ExchangeWalk> slowed_walk(const StepPlan& plan) {
 
 /// What gathers and reductions of each turn add to the pipeline; returns the slowed parts of its stages.
 std::vector<SlowedParts> add_turns(const StepPlan& plan, ClosedForm& form) {
-  const ShardedWalk alone = walk_sharded(plan, false);
+  const Orders orders = plan.orders();
+  const ShardedWalk alone = walk_sharded(plan, orders, false);
   form.sharding.by_turns = true;
   form.sharding.turns = std::max(alone.end - form.pipeline.total(), Seconds{});
   if (!slows_beside_turns(plan)) return alone.slowed;
-  const ShardedWalk slowed = walk_sharded(plan, true);
+  const ShardedWalk slowed = walk_sharded(plan, orders, true);
   form.slowed = slowed.end - alone.end;
   return slowed.slowed;
 }
@@ -226,9 +227,10 @@ StepEstimate estimate_step(const StepPlan& plan) {
   }
   e.total = e.terms.total();
 
-  const StagePlan& slowest = plan.stages[plan.slowest()];
+  const std::size_t slowest_stage = plan.slowest();
+  const StagePlan& slowest = plan.stages[slowest_stage];
   const int m = plan.micro_batches;
-  const SlowedParts& by_dp = slowed[plan.slowest()];
+  const SlowedParts& by_dp = slowed[slowest_stage];
   e.slowed_by_dp = by_dp.compute;
   e.breakdown.compute = m * slowest.compute_time() + by_dp.compute;
   e.breakdown.tp_exposed = m * slowest.tp_time() - by_dp.tp;

@@ -318,7 +318,7 @@ class LayoutFamily::State {
           return e.within_expert ? of(l.expert_tp(), kind.expert_tp, e.kind, e.bytes, 1)
                                  : of(l.ep, kind.ep, e.kind, e.bytes * kind.dispatched, 1);
         },
-        kind.cp_slows};
+        kind.cp_slows, false};
     for (const UnitKind unit : kind.units)
       kind.works[at(unit)] =
           std::make_shared<const UnitWork>(unit_work(in_, k.units[at(unit)], unit == UnitKind::head, {}, prices));

@@ -1,4 +1,8 @@
 // What the parts of a plan are and take, and what its stages do turn by turn.
+#include <optional>
+#include <type_traits>
+#include <vector>
+
 #include "collcast/base/check.hpp"
 #include "workload/memory/memory.hpp"
 #include "workload/plan.hpp"
@@ -9,21 +13,56 @@ namespace collcast::workload {
 
 namespace {
 
-/// Over the stretches of one micro-batch.
+/// What is asked of each of a stage's works, worked out once: units share them.
+template <class Of>
+class OfWorks {
+ public:
+  OfWorks(const StagePlan& stage, Of of) : stage_(stage), of_(of), known_(stage.works.size()) {}
+  const auto& operator()(const Unit& unit) {
+    auto& known = known_[unit.work];
+    if (!known) known = of_(stage_.work(unit));
+    return *known;
+  }
+
+ private:
+  const StagePlan& stage_;
+  Of of_;
+  std::vector<std::optional<std::invoke_result_t<Of, const UnitWork&>>> known_;
+};
+
+/// Over the stretches of one micro-batch, one after the other.
 template <class Part>
 Seconds sum_over(const StagePlan& stage, Part part) {
+  OfWorks parts_of(stage, [part](const UnitWork& work) {
+    std::vector<Seconds> parts;
+    for (const std::vector<Stretch>* stretches : work.passes())
+      for (const Stretch& s : *stretches)
+        if (const Seconds one = part(s); one != Seconds{}) parts.push_back(one);
+    return parts;
+  });
   Seconds total{};
   for (const Unit& u : stage.units)
-    for (const std::vector<Stretch>* stretches : stage.work(u).passes())
-      for (const Stretch& s : *stretches) total += part(s);
+    for (const Seconds one : parts_of(u)) total += one;
   return total;
 }
 
-void add(const UnitWork& work, StageTime& to) {
-  to.forward += work.forward_time();
-  to.backward += work.backward_time();
-  to.weights += work.weights_time();
-  to.saved += work.saved_time();
+StageTime time_of(const UnitWork& work) {
+  return {work.forward_time(), work.backward_time(), work.weights_time(), work.saved_time()};
+}
+
+template <class Takes>
+StageTime sum_of(const StagePlan& stage, Takes takes) {
+  OfWorks times(stage, time_of);
+  StageTime sum;
+  for (const Unit& u : stage.units) {
+    if (!takes(u)) continue;
+    const StageTime& one = times(u);
+    sum.forward += one.forward;
+    sum.backward += one.backward;
+    sum.weights += one.weights;
+    sum.saved += one.saved;
+  }
+  return sum;
 }
 
 }  // namespace
@@ -77,20 +116,17 @@ bool UnitWork::is_slowed() const {
   return false;
 }
 Seconds UnitWork::saved_time() const {
-  return length(backward) + length(weights) - length(backward_of(true)) - length(weights_of(true));
+  const Seconds of_backward = backward_time(), of_weights = weights_time();
+  return of_backward + of_weights - (whole_backward.empty() ? of_backward : length(whole_backward)) -
+         (whole_weights.empty() ? of_weights : length(whole_weights));
 }
 
 StageTime StagePlan::time() const {
-  StageTime t;
-  for (const Unit& u : units) add(work(u), t);
-  return t;
+  return sum_of(*this, [](const Unit&) { return true; });
 }
 
 StageTime StagePlan::time(int chunk) const {
-  StageTime t;
-  for (const Unit& u : units)
-    if (u.chunk == chunk) add(work(u), t);
-  return t;
+  return sum_of(*this, [chunk](const Unit& u) { return u.chunk == chunk; });
 }
 
 Seconds StagePlan::compute_time() const {

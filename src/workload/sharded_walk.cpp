@@ -278,7 +278,8 @@ class TimedTeam {
         exchanged(team.size()),
         exchanges_(plan, team.front(), order),
         timer_(plan, team, slows),
-        ahead_(gathers_ahead(plan)) {
+        ahead_(gathers_ahead(plan)),
+        known_(static_cast<std::size_t>(plan.chunks)) {
     if (!ahead_) return;
     const StagePlan& any = plan.stages[team.front()];
     whole_.resize(any.units.size());
@@ -320,26 +321,28 @@ class TimedTeam {
 
   const std::vector<TurnTimes>& of(Turn turn, const TurnExchange& exchange, std::span<const TakenTurn> taken,
                                    Seconds first) {
-    std::vector<Seconds> begins;
-    for (const TakenTurn& one : taken) begins.push_back(one.begin - first);
+    begins_.clear();
+    for (const TakenTurn& one : taken) begins_.push_back(one.begin - first);
     turn.micro_batch = 0;
     turn.with_next = false;
     // How much later one begins than the other is hardly ever the same twice.
-    if (std::any_of(begins.begin(), begins.end(), [](Seconds s) { return s > Seconds{}; }))
-      return apart_ = timer_.times(turn, exchange, begins);
-    for (const Known& known : known_)
+    if (std::any_of(begins_.begin(), begins_.end(), [](Seconds s) { return s > Seconds{}; }))
+      return apart_ = timer_.times(turn, exchange, begins_);
+    std::vector<Known>& of_chunk = known_[static_cast<std::size_t>(turn.chunk)];
+    for (const Known& known : of_chunk)
       if (known.turn == turn && known.exchange == exchange) return known.times;
-    known_.push_back({turn, exchange, timer_.times(turn, exchange, begins)});
-    return known_.back().times;
+    of_chunk.push_back({turn, exchange, timer_.times(turn, exchange, begins_)});
+    return of_chunk.back().times;
   }
 
   TurnExchanges exchanges_;
   TurnTimer timer_;
   bool ahead_;
-  std::vector<Seconds> whole_;  ///< of weights that are gathered ahead: when a unit's are there,
-  Seconds gathered_{};          ///< and all
-  std::vector<Known> known_;
+  std::vector<Seconds> whole_;             ///< of weights that are gathered ahead: when a unit's are there,
+  Seconds gathered_{};                     ///< and all
+  std::vector<std::vector<Known>> known_;  ///< by chunk
   std::vector<TurnTimes> apart_;
+  std::vector<Seconds> begins_;
 };
 
 }  // namespace

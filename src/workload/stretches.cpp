@@ -1,6 +1,7 @@
 #include "workload/stretches.hpp"
 
 #include <algorithm>
+#include <string_view>
 #include <utility>
 
 #include "workload/slowdown.hpp"
@@ -123,35 +124,41 @@ class StretchMaker {
     s.slowed = s.time - alone;
   }
 
+  std::string name_of(const Segment& s, std::string_view what = {}) const {
+    if (!prices_.named) return {};
+    std::string name = s.category == Category::recompute ? "recompute " + s.name : s.name;
+    return what.empty() ? name : name.append(" ").append(what);
+  }
+
   std::vector<Stretch> stretches(const std::vector<Segment>& segments) {
     std::vector<Stretch> result;
+    result.reserve(segments.size() + 1);
     for (const Segment& s : segments) {
       Seconds compute{};
       for (const Operation& op : s.operations) compute += op.time;
       compute /= pace_.own;
-      const std::string name = s.category == Category::recompute ? "recompute " + s.name : s.name;
       const PricedTime ring = s.ring_messages * prices_.cp(CollectiveKind::sendrecv, s.ring_bytes, s.ring_messages);
       const bool beside = in_.options.overlap_cp && !s.operations.empty();
       const double rate = rate_beside(in_.kernels, s.operations);
       if (s.under) {
         const PricedTime under = prices_.tp(s.under->kind, s.under->bytes > 0 ? s.under->bytes : message_, 1);
-        result.push_back({name, s.category, compute, under.time, Category::tp, under.uses, rate, {}});
+        result.push_back({name_of(s), s.category, compute, under.time, Category::tp, under.uses, rate, {}});
         slow(result.back());
       } else if (!s.operations.empty()) {
         const PricedTime under = beside ? ring : PricedTime();
-        result.push_back({name, s.category, compute, under.time, Category::cp, under.uses, rate, {}});
+        result.push_back({name_of(s), s.category, compute, under.time, Category::cp, under.uses, rate, {}});
         if (prices_.cp_slows) slow(result.back());
       }
-      if (ring.time > Seconds{} && !beside) result.push_back(communication(name + " messages", Category::cp, ring));
+      if (ring.time > Seconds{} && !beside) result.push_back(communication(name_of(s, "messages"), Category::cp, ring));
       if (s.all_to_all_bytes > 0)
-        result.push_back(communication(name + " alltoall", Category::cp,
+        result.push_back(communication(name_of(s, "alltoall"), Category::cp,
                                        prices_.cp(CollectiveKind::alltoall, s.all_to_all_bytes, 1)));
       if (s.then)
-        result.push_back(communication(name + " " + std::string(to_string(*s.then)), Category::tp,
+        result.push_back(communication(name_of(s, to_string(*s.then)), Category::tp,
                                        prices_.tp(*s.then, s.then_bytes > 0 ? s.then_bytes : message_, 1)));
       if (s.exchange)
-        result.push_back(communication(name + " " + std::string(to_string(s.exchange->kind)), Category::ep,
-                                       prices_.experts(*s.exchange)));
+        result.push_back(
+            communication(name_of(s, to_string(s.exchange->kind)), Category::ep, prices_.experts(*s.exchange)));
     }
     return result;
   }

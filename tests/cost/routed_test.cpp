@@ -73,8 +73,12 @@ TEST_CASE("routes that are kept and routes that are looked up each time give the
     CHECK(looked_up.crossings() == 0);
     check_same(estimate_first(kept, patterns), estimate_first(looked_up, patterns));
     check_same(estimate_first(kept, patterns), estimate(fabric, patterns).front());
-    CHECK(least_time(kept, patterns).latency == least_time(looked_up, patterns).latency);
-    CHECK(least_time(kept, patterns).load == least_time(looked_up, patterns).load);
+    const LeastTime least = least_time(kept, patterns), other = least_time(looked_up, patterns);
+    CHECK(least.load == other.load);
+    for (const auto chain : {&LeastTime::far, &LeastTime::crowded}) {
+      CHECK((least.*chain).latency == (other.*chain).latency);
+      CHECK((least.*chain).load == (other.*chain).load);
+    }
     ++cases;
   });
   CHECK(cases > 100);
@@ -92,6 +96,24 @@ TEST_CASE("the routes of one size serve all sizes, and so does the bound") {
       CHECK(least.at(static_cast<double>(bytes) / 1'000'003) <= e.total);
     }
   });
+}
+
+TEST_CASE("in the bound phases that wait for each other add up, and so do the rounds of a ring") {
+  struct Case {
+    const char* algorithm;
+    CollectiveKind kind;
+    int ranks;
+  };
+  const Fabric fabric = star_fabric(8, Bandwidth(10e9), Seconds(1e-6));
+  for (const auto& [algorithm, kind, ranks] :
+       {Case{"halving_doubling", CollectiveKind::all_reduce, 2}, Case{"ring", CollectiveKind::all_reduce, 8},
+        Case{"ring", CollectiveKind::all_gather, 5}}) {
+    CAPTURE(algorithm);
+    const Pattern pattern = make_pattern(request(kind, ranks, std::int64_t{1} << 30), {algorithm, 1, 1, {}}).value();
+    const Seconds least = least_time(fabric, {&pattern, 1}), time = estimate(fabric, pattern).total;
+    CHECK(least <= time);
+    CHECK(time <= least * 1.001);
+  }
 }
 
 TEST_CASE("resizing a pattern makes it the pattern of that size") {

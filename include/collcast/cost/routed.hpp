@@ -41,10 +41,15 @@ Estimate estimate_first(const RoutedPatterns&, std::span<const Pattern>);
 /// Nothing if it is ended.
 std::optional<Estimate> estimate_first(const RoutedPatterns&, std::span<const Pattern>, const GoesOn&);
 
-/// What least_time() is made of: it is the longer of the two, or a rounding error less.
+/// What least_time() is made of: it is the longest of them, or a rounding error less.
 struct LeastTime {
-  Seconds latency{};  ///< whatever the bytes
-  Seconds load{};     ///< in proportion to them
+  /// Of hops that wait for each other: their latencies, and what their bytes take on links of their own.
+  struct Chain {
+    Seconds latency{};  ///< whatever the bytes
+    Seconds load{};     ///< in proportion to them
+  };
+  Seconds load{};          ///< of the busiest link, in proportion to the bytes
+  Chain far{}, crowded{};  ///< that with the most latency, and that with the longest load
   Seconds at(double times_the_bytes) const;
 };
 LeastTime least_time(const RoutedPatterns&, std::span<const Pattern>);

@@ -135,6 +135,7 @@ double inputs_of_adapters(const StepInputs& in, LayerShape shape) {
 }
 
 double adapter_flops(const StepInputs& in, LayerShape shape, const std::function<bool(const Adapted&)>& takes) {
+  if (in.options.lora.rank == 0) return 0;
   StepInputs whole = in;
   whole.layout = {};
   double sum = 0;

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <deque>
 
 namespace collcast::workload {
 
@@ -39,7 +38,11 @@ class InterleavedWalk {
       : in_(in),
         order_(in.stages, in.chunks, micro_batches),
         stages_(static_cast<std::size_t>(in.stages)),
-        backward_ends_(in.times.size()) {}
+        backward_ends_(in.times.size()) {
+    chunk_of_.reserve(at(order_.forwards()));
+    for (int k = 0; k < order_.forwards(); ++k) chunk_of_.push_back(order_.forward(k).chunk);
+    for (int i = 0; i < in.stages; ++i) stages_[at(i)].warm_up = order_.warm_up(i);
+  }
 
   /// When the last backward of each chunk has ended.
   const std::vector<Seconds>& run() {
@@ -48,31 +51,62 @@ class InterleavedWalk {
     while (left > 0) {
       const int before = left;
       for (int i = 0; i < in_.stages; ++i)
-        for (Stage& s = stages_[at(i)]; s.done < turns && take(i, order_.turn(i, s.done)); ++s.done) --left;
+        for (Stage& s = stages_[at(i)]; s.done < turns && take(i, next(s)); ++s.done) --left;
       check(left < before, "an interleaved order never waits for itself");
     }
     return backward_ends_;
   }
 
  private:
+  /// Messages in the order in which they come and are used.
+  class Queue {
+   public:
+    bool empty() const { return next_ == all_.size(); }
+    void push(Seconds one) { all_.push_back(one); }
+    Seconds pop() {
+      const Seconds one = all_[next_++];
+      if (empty()) {
+        all_.clear();
+        next_ = 0;
+      }
+      return one;
+    }
+
+   private:
+    std::vector<Seconds> all_;
+    std::size_t next_ = 0;
+  };
   struct Stage {
-    int done = 0;
+    int done = 0, warm_up = 0;
     Seconds free{};
     Seconds wire[2]{};  ///< when the last message on, and back, has come
-    /// Messages to the stage that it has not used yet, activations and gradients: it uses them as they are sent.
-    std::deque<Seconds> arrivals[2];
+    Queue arrivals[2];  ///< that it has not used yet, activations and gradients
+  };
+  struct ChunkTurn {
+    bool backward = false;
+    int chunk = 0;
   };
   static std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
+  /// As InterleavedOrder::turn has it, whichever micro-batch's.
+  ChunkTurn next(const Stage& s) const {
+    const int n = s.done, warm = s.warm_up, all = order_.forwards();
+    const auto forward = [&](int k) { return ChunkTurn{false, chunk_of_[at(k)]}; };
+    const auto backward = [&](int k) { return ChunkTurn{true, in_.chunks - 1 - chunk_of_[at(k)]}; };
+    if (n < warm) return forward(n);
+    if (n >= 2 * all - warm) return backward(n - all);
+    const int pair = (n - warm) / 2;
+    return (n - warm) % 2 == 0 ? forward(warm + pair) : backward(pair);
+  }
+
   /// False if what it waits for is not there yet.
-  bool take(int i, const Turn& turn) {
+  bool take(int i, const ChunkTurn& turn) {
     Stage& s = stages_[at(i)];
     const bool begins = turn.backward ? i + 1 == in_.stages && turn.chunk + 1 == in_.chunks : i == 0 && turn.chunk == 0;
     if (!begins) {
-      std::deque<Seconds>& arrivals = s.arrivals[turn.backward ? 1 : 0];
+      Queue& arrivals = s.arrivals[turn.backward ? 1 : 0];
       if (arrivals.empty()) return false;
-      s.free = std::max(s.free, arrivals.front());
-      arrivals.pop_front();
+      s.free = std::max(s.free, arrivals.pop());
     }
     const StageTime time = in_.of(i, turn.chunk);
     s.free += turn.backward ? time.backward : time.forward;
@@ -81,7 +115,7 @@ class InterleavedWalk {
     return true;
   }
 
-  void send(int i, const Turn& turn) {
+  void send(int i, const ChunkTurn& turn) {
     const int last = in_.stages - 1;
     const bool round = turn.backward ? i == 0 : i == last;
     const int chunk = !round ? turn.chunk : turn.backward ? turn.chunk - 1 : turn.chunk + 1;
@@ -91,11 +125,12 @@ class InterleavedWalk {
     Seconds& wire = s.wire[turn.backward ? 1 : 0];
     wire = std::max(wire, s.free) + in_.transfer[at(turn.backward ? to : i)];
     if (in_.blocking) s.free = wire;
-    stages_[at(to)].arrivals[turn.backward ? 1 : 0].push_back(wire);
+    stages_[at(to)].arrivals[turn.backward ? 1 : 0].push(wire);
   }
 
   const ChunkedStages& in_;
   InterleavedOrder order_;
+  std::vector<int> chunk_of_;  // of each forward
   std::vector<Stage> stages_;
   std::vector<Seconds> backward_ends_;
 };

@@ -35,7 +35,11 @@ class Walk {
         chunk_ends_(in.times.size()) {
     for (const std::vector<Turn>& order : orders)
       for (const Turn& turn : order) micro_batches_ = std::max(micro_batches_, at(turn.micro_batch) + 1);
-    for (Stage& s : stages_) s.arrivals.assign(2 * at(in.chunks) * micro_batches_, none);
+    ways_.reserve(2 * in.times.size());
+    for (int stage = 0; at(stage) < stages_.size(); ++stage)
+      for (int chunk = 0; chunk < in.chunks; ++chunk)
+        for (const bool backward : {false, true}) ways_.push_back(way_of(stage, {backward, 0, chunk}));
+    arrivals_.assign(ways_.size() * micro_batches_, none);
   }
 
   void run() {
@@ -59,20 +63,44 @@ class Walk {
   struct Stage {
     std::size_t done = 0;
     Seconds begin{}, free{};
-    Seconds wire[2]{};              ///< when the last message on, and back, has come
-    std::vector<Seconds> arrivals;  ///< of activations and gradients, by chunk and micro-batch; none: not yet
+    Seconds wire[2]{};  ///< when the last message on, and back, has come
+  };
+  /// Of the forwards or backwards of a chunk of a stage.
+  struct Way {
+    bool begins = false;  ///< they wait for nobody
+    bool sends = false;   ///< to those at `to`,
+    std::size_t to = 0;
+    bool crosses = false;  ///< which are another stage's:
+    std::size_t wire = 0;  ///< by the link on or back,
+    Seconds transfer{};    ///< in that time
   };
   static std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
-  Seconds& arrival(const ChunkPlace& place, const Turn& turn) {
-    return stages_[at(place.stage)]
-        .arrivals[(2 * at(place.chunk) + (turn.backward ? 1 : 0)) * micro_batches_ + at(turn.micro_batch)];
+  std::size_t number(int stage, int chunk, bool backward) const {
+    return 2 * (at(stage) * at(in_.chunks) + at(chunk)) + (backward ? 1 : 0);
   }
+  Way way_of(int stage, const Turn& turn) const {
+    Way way;
+    way.begins = begins(schedule_, in_.stages, in_.chunks, stage, turn);
+    const std::optional<ChunkPlace> to = next_place(schedule_, in_.stages, in_.chunks, stage, turn);
+    if (!to) return way;
+    way.sends = true;
+    way.to = number(to->stage, to->chunk, turn.backward);
+    way.crosses = to->stage != stage;
+    if (!way.crosses) return way;
+    const bool on = goes_on(schedule_, stage, *to, turn);
+    way.wire = on ? 0 : 1;
+    way.transfer = in_.transfer[at(on ? stage : to->stage)];
+    return way;
+  }
+
+  /// Of activations and gradients, when they come to a turn; none: not yet.
+  Seconds& arrival(std::size_t way, const Turn& turn) { return arrivals_[way * micro_batches_ + at(turn.micro_batch)]; }
 
   /// When a turn has its input.
   Seconds input(int stage, const Turn& turn) {
-    if (turn.weights || begins(schedule_, in_.stages, in_.chunks, stage, turn)) return {};
-    return arrival({stage, turn.chunk}, turn);
+    const std::size_t way = number(stage, turn.chunk, turn.backward);
+    return turn.weights || ways_[way].begins ? Seconds{} : arrival(way, turn);
   }
 
   /// The next turn of a team: false if it is through, or what it waits for is not there yet.
@@ -108,17 +136,16 @@ class Walk {
   }
 
   void send(int i, const Turn& turn) {
-    const std::optional<ChunkPlace> to = next_place(schedule_, in_.stages, in_.chunks, i, turn);
-    if (!to) return;
+    const Way& way = ways_[number(i, turn.chunk, turn.backward)];
+    if (!way.sends) return;
     Stage& s = stages_[at(i)];
     Seconds came = s.free;
-    if (to->stage != i) {
-      const bool on = goes_on(schedule_, i, *to, turn);
-      Seconds& wire = s.wire[on ? 0 : 1];
-      came = wire = std::max(wire, s.free) + in_.transfer[at(on ? i : to->stage)];
+    if (way.crosses) {
+      Seconds& wire = s.wire[way.wire];
+      came = wire = std::max(wire, s.free) + way.transfer;
       if (in_.blocking) s.free = wire;
     }
-    arrival(*to, turn) = came;
+    arrival(way.to, turn) = came;
   }
 
   PipelineSchedule schedule_;
@@ -130,6 +157,8 @@ class Walk {
   std::size_t micro_batches_ = 0;
   std::vector<Stage> stages_;
   std::vector<Seconds> chunk_ends_;
+  std::vector<Way> ways_;          // by stage, chunk and direction
+  std::vector<Seconds> arrivals_;  // the same, by micro-batch
 };
 
 std::vector<StageSpan> spans_of(Walk walk, std::size_t stages) {
