@@ -49,7 +49,7 @@ struct LevelUp {
 constexpr Shape level_broadcast = shapes::shape<LevelDown>("level_down", shapes::carry_column);
 constexpr Shape level_reduce = shapes::shape<LevelUp>("level_up", shapes::reduce_column);
 
-std::vector<LanePlan> plan(const Outline& o) {
+std::vector<LanePlan> concurrent_tree_lanes(const Outline& o) {
   const int k = o.ranks, levels = shapes::floor_log2(k);  // the most bits of a number below k
   const bool down = o.kind == CollectiveKind::broadcast;
   std::vector<Phase> phases;
@@ -69,7 +69,7 @@ Algorithm concurrent_tree() {
   return {{"concurrent_tree", "a binomial tree that sends to all children at once", {broadcast, reduce}, false},
           Arrangement::rotated,
           false,
-          plan};
+          concurrent_tree_lanes};
 }
 
 }  // namespace collcast

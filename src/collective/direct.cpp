@@ -8,7 +8,7 @@
 namespace collcast {
 namespace {
 
-std::vector<LanePlan> plan(const Outline& o) {
+std::vector<LanePlan> direct_lanes(const Outline& o) {
   const int k = o.ranks;
   const auto at_once = [k](const Shape& shape) {
     return Phase{.shape = &shape, .flow = Flow::concurrent, .rounds = k > 1 ? 1 : 0, .members = k};
@@ -46,7 +46,7 @@ Algorithm direct() {
            false},
           Arrangement::rotated,
           false,
-          plan};
+          direct_lanes};
 }
 
 }  // namespace collcast

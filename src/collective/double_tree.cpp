@@ -9,7 +9,7 @@
 namespace collcast {
 namespace {
 
-std::vector<LanePlan> plan(const Outline& o) {
+std::vector<LanePlan> double_tree_lanes(const Outline& o) {
   const int k = o.ranks;
   const auto tree = [k](const Shape& shape, int passes) {
     return lane_plan(
@@ -34,7 +34,7 @@ Algorithm double_tree() {
            true},
           Arrangement::rotated,
           false,
-          plan};
+          double_tree_lanes};
 }
 
 }  // namespace collcast

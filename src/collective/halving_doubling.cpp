@@ -32,7 +32,7 @@ struct Folded {
   }
 };
 
-std::vector<LanePlan> plan(const Outline& o) {
+std::vector<LanePlan> halving_doubling_lanes(const Outline& o) {
   const Folded f{o.ranks};
   const int k = o.ranks;
   const std::vector<Phase> reduce_scatter{f.fold(shapes::fold_in_column, k), f.cube(shapes::xor_halving, true),
@@ -74,7 +74,7 @@ Algorithm halving_doubling() {
            true},
           Arrangement::rotated,
           false,
-          plan};
+          halving_doubling_lanes};
 }
 
 }  // namespace collcast

@@ -29,7 +29,7 @@ void carry_to_node(const Phase& phase, Position v, int hop, std::vector<Piece>& 
 const Shape to_local = shapes::shape<shapes::Pairwise>("to_local", carry_to_local);
 const Shape to_node = shapes::shape<shapes::Pairwise>("to_node", carry_to_node);
 
-std::vector<LanePlan> plan(const Outline& o) {
+std::vector<LanePlan> hierarchical_lanes(const Outline& o) {
   const int m = o.per_node;
   const int n = o.nodes;
   // `width`: blocks that one unit of the phase stands for
@@ -78,7 +78,7 @@ Algorithm hierarchical() {
            true},
           Arrangement::aligned,
           true,
-          plan};
+          hierarchical_lanes};
 }
 
 }  // namespace collcast

@@ -8,7 +8,7 @@
 namespace collcast {
 namespace {
 
-std::vector<LanePlan> plan(const Outline& o) {
+std::vector<LanePlan> naive_lanes(const Outline& o) {
   const int k = o.ranks;
   const auto in_turn = [k](const Shape& shape) {
     return Phase{.shape = &shape, .flow = Flow::sequential, .rounds = k - 1, .members = k};
@@ -49,7 +49,7 @@ Algorithm naive() {
            false},
           Arrangement::rotated,
           false,
-          plan};
+          naive_lanes};
 }
 
 }  // namespace collcast

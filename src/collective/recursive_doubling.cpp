@@ -53,7 +53,7 @@ struct BruckExchange : Dissemination {
 constexpr Shape bruck_all_gather = shapes::shape<BruckGather>("bruck_all_gather", BruckGather::carry);
 constexpr Shape bruck_alltoall = shapes::shape<BruckExchange>("bruck_alltoall", BruckExchange::carry);
 
-std::vector<LanePlan> plan(const Outline& o) {
+std::vector<LanePlan> recursive_doubling_lanes(const Outline& o) {
   const int k = o.ranks;
   const bool whole_cube = std::has_single_bit(static_cast<unsigned>(k));
   const auto phase = [k](const Shape& shape, int rounds) {
@@ -81,7 +81,7 @@ Algorithm recursive_doubling() {
            true},
           Arrangement::rotated,
           false,
-          plan};
+          recursive_doubling_lanes};
 }
 
 }  // namespace collcast

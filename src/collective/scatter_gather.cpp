@@ -8,7 +8,7 @@
 namespace collcast {
 namespace {
 
-std::vector<LanePlan> plan(const Outline& o) {
+std::vector<LanePlan> scatter_gather_lanes(const Outline& o) {
   const int k = o.ranks;
   const auto around = [k](const Shape& shape) {
     return Phase{.shape = &shape, .flow = Flow::circulating, .rounds = k - 1, .members = k};
@@ -28,7 +28,7 @@ Algorithm scatter_gather() {
   return {{"scatter_gather", "scattered, then gathered, one of them around a ring", {broadcast, reduce}, true, true},
           Arrangement::snake,
           false,
-          plan};
+          scatter_gather_lanes};
 }
 
 }  // namespace collcast

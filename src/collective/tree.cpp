@@ -9,7 +9,7 @@ namespace {
 
 using shapes::Binomial;
 
-std::vector<LanePlan> plan(const Outline& o) {
+std::vector<LanePlan> tree_lanes(const Outline& o) {
   const int k = o.ranks;
   const auto along = [k](const Shape& shape, int passes) {
     return Phase{.shape = &shape, .flow = Flow::forwarding, .rounds = passes * Binomial::rounds(k), .members = k};
@@ -35,7 +35,7 @@ Algorithm tree() {
   return {{"tree", "a binomial tree from the root", {broadcast, reduce, all_reduce, gather, scatter}, true, true},
           Arrangement::rotated,
           false,
-          plan};
+          tree_lanes};
 }
 
 }  // namespace collcast

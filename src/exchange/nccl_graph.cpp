@@ -42,7 +42,7 @@ nccl::PathType path_of(Element& e, const char* attribute) {
   return type.value_or(nccl::PathType::sys);
 }
 
-std::optional<int> device_of(Element& e) {
+std::optional<int> pci_device_of(Element& e) {
   if (!e.has("dev")) e.error("dev", fmt::format("<{}> has no 'dev'", e.name()), "expected a hexadecimal number");
   const auto value = e.hexadecimal("dev");
   e.finish();
@@ -69,7 +69,7 @@ StatedChannel channel_of(Element& e) {
   StatedChannel out;
   out.place.channel = e.place();
   for (Element& child : e.children({"net", "gpu"})) {
-    const auto device = device_of(child);
+    const auto device = pci_device_of(child);
     if (!device) continue;
     if (child.name() == "net") {
       out.nics.push_back(*device);

@@ -11,13 +11,13 @@ int gpus_of(const Phase& p) { return p.argument % most_gpus; }
 int networks_of(const Phase& p) { return p.argument / most_gpus; }
 
 /// Which ways data go along the tree.
-enum class Way { up_and_down, down, up };
+enum class Direction { up_and_down, down, up };
 
 /// The tree. Without a way up and down both it hangs from the first node's head instead of its member of the network.
-template <InsideNode inside, Way way>
+template <InsideNode inside, Direction way>
 struct Tree {
-  static constexpr bool from_head = way != Way::up_and_down;
-  static constexpr bool has_up = way != Way::down, has_down = way != Way::up;
+  static constexpr bool from_head = way != Direction::up_and_down;
+  static constexpr bool has_up = way != Direction::down, has_down = way != Direction::up;
 
   int gpus, first_network, of_node, nodes;
 
@@ -105,20 +105,20 @@ struct Tree {
   }
 };
 
-template <InsideNode inside, Way way>
+template <InsideNode inside, Direction way>
 int sends(const Phase& p, Position v) {
   const Tree<inside, way> tree(p);
   const int x = p.index(v);
   return tree.sends_up(x) + (tree.has_down ? tree.children(x) : 0);
 }
 
-template <InsideNode inside, Way way>
+template <InsideNode inside, Direction way>
 int receives(const Phase& p, Position v) {
   const Tree<inside, way> tree(p);
   return tree.receives_up(p.index(v)) + tree.receives_down(p.index(v));
 }
 
-template <InsideNode inside, Way way>
+template <InsideNode inside, Direction way>
 Hop send(const Phase& p, Position v, int hop) {
   const Tree<inside, way> tree(p);
   const int x = p.index(v);
@@ -129,17 +129,17 @@ Hop send(const Phase& p, Position v, int hop) {
           tree.receives_up(x) + tree.receives_down(x), p.width};
 }
 
-template <InsideNode inside, Way way>
+template <InsideNode inside, Direction way>
 void carries(const Phase& p, Position v, int hop, std::vector<Piece>& out) {
   const bool reduces = hop < Tree<inside, way>(p).sends_up(p.index(v));
   for (int b = 0; b < p.width; ++b) out.push_back({b, reduces});
 }
 
-template <InsideNode inside, Way way>
+template <InsideNode inside, Direction way>
 constexpr Shape shape{"a tree through the network's reduction", &sends<inside, way>, &receives<inside, way>,
                       &send<inside, way>, &carries<inside, way>};
 
-template <InsideNode inside, Way way>
+template <InsideNode inside, Direction way>
 Phase of_tree(int nodes, int gpus, int networks) {
   Phase p{.shape = &shape<inside, way>,
           .flow = Flow::forwarding,
@@ -151,10 +151,10 @@ Phase of_tree(int nodes, int gpus, int networks) {
 
 template <InsideNode inside>
 Phase of_kind(CollectiveKind kind, int nodes, int gpus, int networks) {
-  if (kind == CollectiveKind::all_gather) return of_tree<inside, Way::down>(nodes, gpus, networks);
-  if (kind == CollectiveKind::reduce_scatter) return of_tree<inside, Way::up>(nodes, gpus, networks);
+  if (kind == CollectiveKind::all_gather) return of_tree<inside, Direction::down>(nodes, gpus, networks);
+  if (kind == CollectiveKind::reduce_scatter) return of_tree<inside, Direction::up>(nodes, gpus, networks);
   check(kind == CollectiveKind::all_reduce, "the network does no other collectives");
-  return of_tree<inside, Way::up_and_down>(nodes, gpus, networks);
+  return of_tree<inside, Direction::up_and_down>(nodes, gpus, networks);
 }
 
 }  // namespace
@@ -166,7 +166,7 @@ Phase collnet_phase(CollectiveKind kind, InsideNode inside, int nodes, int gpus,
       return of_kind<InsideNode::direct>(kind, nodes, gpus, networks);
     case InsideNode::chain:
       check(kind == CollectiveKind::all_reduce, "chains add up for everybody");
-      return of_tree<InsideNode::chain, Way::up_and_down>(nodes, gpus, networks);
+      return of_tree<InsideNode::chain, Direction::up_and_down>(nodes, gpus, networks);
     case InsideNode::by_switch:
       check(gpus > 1, "a switch is between GPUs");
       return of_kind<InsideNode::by_switch>(kind, nodes, gpus, networks);

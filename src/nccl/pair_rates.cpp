@@ -13,7 +13,7 @@ namespace collcast::nccl {
 
 namespace {
 
-using Hops = std::vector<std::pair<int, int>>;  // device to device
+using Pairs = std::vector<std::pair<int, int>>;  // device to device
 
 /// Seconds for each byte of every message that is under way at once, of the busiest link.
 class Loads {
@@ -33,11 +33,11 @@ class Loads {
   }
 
  private:
-  Hops hops(int from, int to) const {
+  Pairs hops(int from, int to) const {
     if (NvlinkWay found = nvlink_way(system_, gpus_, from, to); over_nvlink(found.type)) return std::move(found.hops);
     const auto over_pcie = way(system_, system_.first_gpu + from, system_.first_gpu + to);
     if (!over_pcie) return {};
-    Hops out;
+    Pairs out;
     // Devices are numbered beyond the GPUs, whose own NVLinks these are not.
     for (const auto& [a, b] : over_pcie->hops) out.emplace_back(-1 - a, -1 - b);
     return out;

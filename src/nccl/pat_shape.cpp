@@ -7,7 +7,7 @@ namespace collcast::nccl {
 namespace {
 
 int steps(const Phase& p) { return static_cast<int>(std::bit_width(static_cast<unsigned>(p.members - 1))); }
-int sends(const Phase& p, Position) { return steps(p); }
+int blocks_sent(const Phase& p, Position) { return steps(p); }
 
 /// Parts at multiples of twice the distance that end within the ranks.
 int parts(int ranks, int distance) { return (ranks - distance + 2 * distance - 1) / (2 * distance); }
@@ -38,8 +38,9 @@ void scatter_carries(const Phase& p, Position v, int hop, std::vector<Piece>& ou
     for (int b = 0; b < p.width; ++b) out.push_back({behind(p, v, distance * (1 + 2 * part)) * p.width + b, true});
 }
 
-constexpr Shape gather{"parallel aggregated trees", &sends, &sends, &gather_send, &gather_carries};
-constexpr Shape scatter{"parallel aggregated trees, backwards", &sends, &sends, &scatter_send, &scatter_carries};
+constexpr Shape gather{"parallel aggregated trees", &blocks_sent, &blocks_sent, &gather_send, &gather_carries};
+constexpr Shape scatter{"parallel aggregated trees, backwards", &blocks_sent, &blocks_sent, &scatter_send,
+                        &scatter_carries};
 
 }  // namespace
 

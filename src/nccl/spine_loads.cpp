@@ -15,16 +15,16 @@ namespace collcast::nccl {
 namespace {
 
 /// Of each link between a leaf and a spine that something passes, what does.
-using Loads = std::map<LinkId, double>;
+using UplinkLoads = std::map<LinkId, double>;
 
-double most(const Loads& loads) {
+double most(const UplinkLoads& loads) {
   double out = 0;
   for (const auto& [link, load] : loads) out = std::max(out, load);
   return out;
 }
 
 /// Shares of so many.
-std::vector<std::pair<LinkId, double>> by_link(const Loads& loads, double of = 1) {
+std::vector<std::pair<LinkId, double>> by_link(const UplinkLoads& loads, double of = 1) {
   std::vector<std::pair<LinkId, double>> out;
   out.reserve(loads.size());
   for (const auto& [link, load] : loads) out.emplace_back(link, load / of);
@@ -38,7 +38,7 @@ class Uplinks {
 
   int node(int member) const { return static_cast<int>(q_.fabric.node_of(q_.group[member]).value()); }
   /// By how many uplinks a send goes.
-  int add(int from, int to, int lane, double load, Loads& out) {
+  int add(int from, int to, int lane, double load, UplinkLoads& out) {
     if (node(from) == node(to)) return 0;
     route_.clear();
     machine_.route(q_.fabric.on_machine(q_.group[from]), q_.fabric.on_machine(q_.group[to]), lane, route_);
@@ -95,7 +95,7 @@ void add_rings(const Fabric& fabric, const Group& group, const Communicator& c, 
   auto uplinks = uplinks_of(q, by_channels());
   if (!uplinks) return;
   const ChannelOrders orders(fabric, group);
-  Loads loads;
+  UplinkLoads loads;
   int between = 0, over = 0;
   for (int channel = 0; channel < plan.channels; ++channel) {
     const std::vector<int> order = orders.ring(c.ring, channel);
@@ -113,7 +113,7 @@ void add_rings(const Fabric& fabric, const Group& group, const Communicator& c, 
 }
 
 /// Up and down between the nodes' members, by their places; the most messages over spines on a way up.
-int add_tree(Uplinks& uplinks, const std::vector<int>& heads, int lane, Loads& out) {
+int add_tree(Uplinks& uplinks, const std::vector<int>& heads, int lane, UplinkLoads& out) {
   const int nodes = static_cast<int>(heads.size());
   std::vector<int> above(heads.size());
   for (int x = 1; x < nodes; ++x) {
@@ -137,7 +137,7 @@ void add_trees(const Fabric& fabric, const Group& group, const Communicator& c, 
   auto uplinks = uplinks_of(q, by_channels());
   if (!uplinks) return;
   const ChannelOrders orders(fabric, group);
-  Loads loads;
+  UplinkLoads loads;
   for (int channel = 0; channel < plan.channels; ++channel) {
     std::vector<int> heads;
     for (const std::vector<int>& chain : orders.tree(c.tree, channel, on_second_tree(c.tree, channel)))
@@ -156,7 +156,7 @@ void add_nvls_trees(const Fabric& fabric, const Group& group, const Communicator
   auto uplinks = uplinks_of(q, {});
   if (!uplinks) return;
   const ChannelOrders orders(fabric, group);
-  Loads loads;
+  UplinkLoads loads;
   int way = 0;
   for (int head = 0; head < c.nvls->channels; ++head)
     for (const bool second : {false, true}) {
@@ -180,7 +180,7 @@ void add_pat(const Fabric& fabric, const Group& group, const Communicator& c, Co
     auto uplinks = uplinks_of(q, by_channels());
     if (!uplinks) return;
     const Phase phase = pat_phase(kind, c.ranks);
-    Loads loads;
+    UplinkLoads loads;
     for (int channel = 0; channel < plan.channels; ++channel) {
       for (int member = 0; member < c.ranks; ++member)
         for (int hop = 0; hop < phase.shape->sends(phase, member); ++hop) {
@@ -216,7 +216,7 @@ std::vector<Senders> senders_of(const Question& q, const Uplinks& uplinks, int n
 }
 
 /// Of everybody to everybody, one turn's.
-void add_alltoall(const std::vector<Senders>& senders, Uplinks& uplinks, int ranks, int lane, Loads& out) {
+void add_alltoall(const std::vector<Senders>& senders, Uplinks& uplinks, int ranks, int lane, UplinkLoads& out) {
   for (int to = 0; to < ranks; ++to)
     for (const Senders& one : senders) {
       const int node = uplinks.node(to);
@@ -237,7 +237,7 @@ void add_pairs(const Fabric& fabric, const Group& group, const Communicator& c, 
   auto uplinks = uplinks_of(q, ways);
   if (!uplinks) return;
   const std::vector<Senders> senders = senders_of(q, *uplinks, nodes_per_leaf);
-  Loads alltoall, next, scatter, gather;
+  UplinkLoads alltoall, next, scatter, gather;
   for (int turn = 0; turn < std::max(1, c.pairs.nics_of_gpu); ++turn) {
     // So many lanes further a GPU's next NIC is taken.
     const int lane = turn * fabric.ranks_per_node();
@@ -248,7 +248,7 @@ void add_pairs(const Fabric& fabric, const Group& group, const Communicator& c, 
       uplinks->add(0, i, lane, 1, scatter);
       uplinks->add(i, 0, lane, 1, gather);
     }
-    const auto put = [turns = turn + 1](const Loads& loads, SpineLoad& of_kind) {
+    const auto put = [turns = turn + 1](const UplinkLoads& loads, SpineLoad& of_kind) {
       of_kind.busiest.push_back(most(loads) / turns);
       of_kind.by_link = by_link(loads, turns);
     };

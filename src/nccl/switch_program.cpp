@@ -64,11 +64,11 @@ Pattern heads(const Question& q, const ChannelOrders& orders, int loops) {
 
 /// Of the way through a node, in times that a GPU's links take for all data of a loop: the stages one after the other,
 /// and what the busier direction carries; links to and from members of the switch that are passed.
-struct Way {
+struct SwitchWay {
   double stages, load;
   int links;
 };
-Way way_of(CollectiveKind kind, double heads) {
+SwitchWay way_of(CollectiveKind kind, double heads) {
   const double own = 1 / heads;
   switch (kind) {
     case CollectiveKind::all_gather:
@@ -115,7 +115,7 @@ Result<Program> switch_program(const Question& q) {
   const ChannelOrders orders(q.fabric, q.group);
   const bool tree = c.nodes > 1;
   const NvlsRun run = run_of(q);
-  const Way way = way_of(q.kind, c.nvls->channels);
+  const SwitchWay way = way_of(q.kind, c.nvls->channels);
   const double share = 1 / std::max(1.0, run.loops);  // a loop of all data
   Rates rates;
   rates.switch_members = switch_members(c.most_on_a_node);

@@ -1,14 +1,17 @@
 # One CMake target per layer. A layer links only what docs/design.md allows; tools/check-layers holds the
 # includes to the same table.
 
-# collcast_layer(NAME SOURCES a.cpp ... [APART b.cpp ...] USES base ... [PRIVATE_LIBRARIES fmt::fmt ...])
+# collcast_layer(NAME SOURCES a.cpp ... [UNIT_1 c.cpp ... UNIT_2 ...] [APART b.cpp ...] USES base ... [PRIVATE_LIBRARIES fmt::fmt ...])
 #
-# The presets of tools/test, with sanitizers and with clang-tidy compile several files as one (CMAKE_UNITY_BUILD), which takes a third of the time. A
-# file in which a local name stands for something else than in its neighbours goes on its own: APART.
+# The presets of tools/test, with sanitizers and with clang-tidy compile several files as one (CMAKE_UNITY_BUILD), which
+# takes a third of the time: ten at a time in their order, or, in a layer whose files have many local names in common,
+# those of UNIT_1, of UNIT_2 ... A file in which a local name stands for something else than in its neighbours goes to
+# another unit, or on its own: APART.
 function(collcast_layer name)
-  cmake_parse_arguments(ARG "" "" "SOURCES;APART;USES;PRIVATE_LIBRARIES" ${ARGN})
+  cmake_parse_arguments(ARG "" "" "SOURCES;UNIT_1;UNIT_2;UNIT_3;UNIT_4;UNIT_5;APART;USES;PRIVATE_LIBRARIES" ${ARGN})
   add_library(collcast_${name} STATIC ${ARG_SOURCES} ${ARG_APART})
   set_source_files_properties(${ARG_APART} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+  collcast_units(collcast_${name} ${ARGN})
   add_library(collcast::${name} ALIAS collcast_${name})
   set_target_properties(collcast_${name} PROPERTIES EXPORT_NAME ${name} POSITION_INDEPENDENT_CODE ON)
   target_include_directories(collcast_${name} PUBLIC
@@ -20,6 +23,19 @@ function(collcast_layer name)
   target_link_libraries(collcast_${name} PRIVATE ${ARG_PRIVATE_LIBRARIES})
   collcast_warnings(collcast_${name})
   install(TARGETS collcast_${name} EXPORT collcast ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+endfunction()
+
+# collcast_units(TARGET [UNIT_1 files ...] [UNIT_2 ...]): adds the files of each unit, compiled as one where several are.
+function(collcast_units target)
+  set(units UNIT_1 UNIT_2 UNIT_3 UNIT_4 UNIT_5)
+  cmake_parse_arguments(ARG "" "" "SOURCES;${units};APART;USES;PRIVATE_LIBRARIES" ${ARGN})
+  foreach(unit ${units})
+    if(ARG_${unit})
+      target_sources(${target} PRIVATE ${ARG_${unit}})
+      set_source_files_properties(${ARG_${unit}} PROPERTIES UNITY_GROUP ${unit})
+      set_target_properties(${target} PROPERTIES UNITY_BUILD_MODE GROUP)
+    endif()
+  endforeach()
 endfunction()
 
 # The same flags for everything of ours. -ffp-contract=off: the same doubles on every compiler.

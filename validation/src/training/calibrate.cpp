@@ -39,8 +39,8 @@ std::size_t fold_of(const std::string& configuration) {
   return static_cast<std::size_t>(hash % folds);
 }
 
-using Cell = std::vector<TrainingDeviation*>;
-using Cells = std::map<std::tuple<std::string, std::string, std::string>, Cell>;
+using DeviationCell = std::vector<TrainingDeviation*>;
+using DeviationCells = std::map<std::tuple<std::string, std::string, std::string>, DeviationCell>;
 /// What a schedule takes beyond the forecast; without a pipeline 1.
 using Schedules = std::map<std::string, double>;
 
@@ -58,7 +58,7 @@ Ratio ratio(const TrainingDeviation& row, double factor) {
 const std::string no_configuration;
 
 /// To the rows outside of `fold`: cells and schedules in turn.
-Schedules fit_schedules(const Cells& cells, std::size_t fold) {
+Schedules fit_schedules(const DeviationCells& cells, std::size_t fold) {
   Schedules out;
   constexpr int turns = 5;
   for (int turn = 0; turn < turns; ++turn) {
@@ -80,7 +80,7 @@ Schedules fit_schedules(const Cells& cells, std::size_t fold) {
 }  // namespace
 
 void cross_validate(std::vector<TrainingDeviation>& rows) {
-  Cells cells;
+  DeviationCells cells;
   for (TrainingDeviation& row : rows)
     if (row.measured) cells[{row.source_id, row.gpu, row.precision}].push_back(&row);
   for (std::size_t fold = 0; fold < folds; ++fold) {

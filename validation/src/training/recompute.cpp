@@ -30,18 +30,18 @@ namespace {
 
 using Modules = RecomputeModules;
 
-struct Word {
+struct Recomputation {
   std::string_view begins;
   Recompute recompute;
 };
 /// The first that the text begins with counts.
-constexpr std::array<Word, 7> words{{{"none", Recompute::none},
-                                     {"0", Recompute::none},
-                                     {"full", Recompute::full},
-                                     {"selective(attention core)", Recompute::selective},
-                                     {"selective(per-op)", Recompute::selective},
-                                     {"selective(every other layer)", Recompute::full},
-                                     {"rmsnorm + mla up-projections", Recompute::selective}}};
+constexpr std::array<Recomputation, 7> recomputations{{{"none", Recompute::none},
+                                                       {"0", Recompute::none},
+                                                       {"full", Recompute::full},
+                                                       {"selective(attention core)", Recompute::selective},
+                                                       {"selective(per-op)", Recompute::selective},
+                                                       {"selective(every other layer)", Recompute::full},
+                                                       {"rmsnorm + mla up-projections", Recompute::selective}}};
 
 Modules of_torchtitan(const StepInputs& in) {
   using enum RecomputeModule;
@@ -83,8 +83,9 @@ bool put_recomputation(const TrainingRow& row, StepInputs& in, std::string& assu
     assumed = fmt::format("{:.0f} % of the layers recomputed, as HFU over MFU has it", 100 * o.recompute_layers);
     return true;
   }
-  const auto known = std::ranges::find_if(words, [&](const Word& w) { return text.starts_with(w.begins); });
-  if (known == words.end()) return false;
+  const auto known =
+      std::ranges::find_if(recomputations, [&](const Recomputation& w) { return text.starts_with(w.begins); });
+  if (known == recomputations.end()) return false;
   o.recompute = known->recompute;
   if (text.starts_with("selective(per-op)")) {
     o.recompute_modules = of_torchtitan(in);
