@@ -6,6 +6,7 @@
 #include "collcast/base/units.hpp"
 #include "collcast/report/calibrate_document.hpp"
 #include "report/document.hpp"
+#include "report/measured_digest.hpp"
 #include "report/wording.hpp"
 
 namespace collcast {
@@ -95,6 +96,26 @@ Json machine_json(const CalibrateReport& report, const CalibrateReport::Machine&
 }
 
 Json document_json(const CalibrateReport& report) {
+/// Of all machines' tables that were fitted to, as those of a validation.
+Json inputs_of_calibration(const CalibrateReport& report) {
+  MeasuredDigest measured;
+  std::size_t tables = 0;
+  Json machines = Json::object();
+  for (const auto& machine : report.machines) {
+    for (const CalibrateReport::Residuals& table : machine.residuals) {
+      ++tables;
+      measured.begin_table(table.table, table.collective, table.nodes, table.ranks);
+      for (const auto& row : table.rows) measured.add_row(table.of(row).size, row.in_place, row.measured);
+    }
+    machines[machine.topology] = {{"digest", machine.digest}};
+  }
+  return {{"statistic", report.statistic},
+          {"part", report.part.empty() ? Json() : Json(report.part)},
+          {"tables", tables},
+          {"measured_digest", measured.text()},
+          {"machines", std::move(machines)}};
+}
+
   Json out = document("collcast.calibrate.v1");
   out["library"] = report.library;
   out["statistic"] = report.statistic;
@@ -116,6 +137,7 @@ Json document_json(const CalibrateReport& report) {
   for (const std::string& text : fit_warnings(report)) out["warnings"].push_back(text);
   for (const std::string& text : report.said) out["warnings"].push_back(text);
   return out;
+  out["inputs"] = inputs_of_calibration(report);
 }
 
 std::string before_and_after(const CalibrateReport::Machine& machine, Band band) {
