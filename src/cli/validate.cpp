@@ -282,7 +282,7 @@ std::optional<TablesQuestion> understand_tables(const ValidateArgs& args, const 
 }
 
 Prediction prediction_of(const ValidateArgs& args, const TablesQuestion& q, const Patience& patience) {
-  const Prediction ideal = ideal_prediction(q.method, {Sharing::max_min, patience.watch()});
+  const Prediction ideal = ideal_prediction(q.method, {Sharing::max_min, patience.watch()}, patience.pieces_go_on());
   if (!q.is_nccl()) return memoized(ideal);
   const Prediction nccl = nccl_prediction(q.settings, q.files);
   return memoized(args.library.empty() ? by_machine(nccl, ideal) : nccl);
