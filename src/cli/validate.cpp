@@ -201,13 +201,15 @@ Diagnostics misfits_of_leave_one_out(const ValidateArgs& args, const std::vector
 /// Variables of the command line that a forecast of these tables does not follow, once each.
 std::vector<std::string> unfollowed(const std::vector<nccl::Setting>& settings, Measured& measured) {
   const Result<nccl::Environment> environment = nccl::read_environment(settings);
+  std::set<std::tuple<std::string, int, int>> said;
   std::vector<std::string> out;
   for (const MeasuredTable& table : measured.tables) {
     const Result<PlacedTable> place = measured.machines.place(table);
     if (!environment || !place) continue;
-    for (const Diagnostic& one : warnings(*environment, place->fabric->nodes(), place->fabric->spec()))
-      out.push_back(fmt::format("{} ({})", one.message, one.hint));
-    if (!out.empty()) break;
+    const bool is_alltoall = place->kind == CollectiveKind::alltoall;
+    for (const Diagnostic& one : warnings(*environment, place->fabric->nodes(), place->fabric->spec(), is_alltoall))
+      if (said.emplace(one.where.file, one.where.line, one.where.column).second)
+        out.push_back(fmt::format("{} ({})", one.message, one.hint));
   }
   return out;
 }

@@ -273,7 +273,8 @@ Result<PlacedTable> Machines::place(const MeasuredTable& table) {
   std::string remark = choice->remark;
   std::string algorithm = algorithm_of(facts, *kind, remark);
   nccl::Environment environment = environment_of(facts, spec, remark);
-  for (const Diagnostic& one : warnings(environment, nodes, spec)) add_remark(remark, one.message);
+  for (const Diagnostic& one : warnings(environment, nodes, spec, *kind == CollectiveKind::alltoall))
+    add_remark(remark, one.message);
   return PlacedTable{&table,
                      spec.name,
                      choice->matched_by,
