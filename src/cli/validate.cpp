@@ -24,7 +24,6 @@
 #include "cli/validate_training.hpp"
 #include "cli/values.hpp"
 #include "collcast/report/documents.hpp"
-#include "collcast/topology/switches.hpp"
 #include "collcast/validation/calibrate.hpp"
 
 namespace collcast::cli {
@@ -201,8 +200,8 @@ Diagnostics misfits_of_leave_one_out(const ValidateArgs& args, const std::vector
 /// Variables of the command line that a forecast of these tables does not follow, once each.
 std::vector<std::string> unfollowed(const std::vector<nccl::Setting>& settings, Measured& measured) {
   const Result<nccl::Environment> environment = nccl::read_environment(settings);
-  std::set<std::tuple<std::string, int, int>> said;
   std::vector<std::string> out;
+  std::set<std::tuple<std::string, int, int>> said;
   for (const MeasuredTable& table : measured.tables) {
     const Result<PlacedTable> place = measured.machines.place(table);
     if (!environment || !place) continue;
@@ -308,22 +307,6 @@ void add_beside_scores(const ValidateArgs& args, TablesQuestion& q, const Sessio
   report.method = q.method == Method::simulate ? "simulate" : "estimate";
 }
 
-/// What forecasts on machines that tables are of leave out, whatever is measured there.
-void warn_of_machines(TablesQuestion& q, const Session& session, ValidateReport& report) {
-  std::set<std::string> seen;
-  for (const MeasuredTable& table : q.measured.tables) {
-    const Result<PlacedTable> place = q.measured.machines.place(table);
-    if (!place) continue;
-    MachineSummary machine = summary(*place->fabric);
-    machine.library = to_string(q.library);
-    Diagnostics warnings = switches_apart(place->fabric->spec());
-    if (const std::optional<std::string> thin = thin_spines_text(machine))
-      warnings.push_back({{place->fabric->spec().file}, *thin, ""});
-    std::erase_if(warnings, [&](const Diagnostic& one) { return !seen.insert(place->topology + one.message).second; });
-    for (std::string& text : warn(session, warnings)) report.said.push_back(std::move(text));
-  }
-}
-
 /// What is not to be forgotten with an overlay's scores.
 void warn_of_overlay(const ValidateArgs& args, TablesQuestion& q, const Session& session, ValidateReport& report) {
   Diagnostics warnings = fitted_on_these(args, q.fitted, report);
@@ -344,7 +327,8 @@ Exit run_of_tables(const ValidateArgs& args, const Patience& patience, const Ses
     return patience.give_up(session, "no table was scored", "nothing is known yet; expected a longer --time-limit");
   if (report.tables.empty()) return refuse(session, nothing_scored(report));
   if (const Diagnostics unused = unused_overlay(args, report); !unused.empty()) return refuse(session, unused);
-  warn_of_machines(q, session, report);
+  for (std::string& text : warn(session, machine_warnings(q.measured.tables, q.measured.machines, q.library)))
+    report.said.push_back(std::move(text));
   warn_of_overlay(args, q, session, report);
   report.budgets = outcomes(report, q.budgets);
   report.every_table = q.format == Format::markdown;

@@ -7,6 +7,7 @@
 
 #include "collcast/nccl/communicator.hpp"
 #include "collcast/report/documents.hpp"
+#include "collcast/topology/switches.hpp"
 #include "derive_machine.hpp"
 #include "gpu_name.hpp"
 #include "lines.hpp"
@@ -291,6 +292,23 @@ Result<PlacedTable> Machines::place(const MeasuredTable& table) {
 }
 
 Library usual_library(const std::vector<MeasuredTable>& tables, Machines& machines) {
+void MachineWarnings::add(const Fabric& fabric) {
+  MachineSummary machine = summary(fabric);
+  machine.library = library_;
+  Diagnostics found = switches_apart(fabric.spec());
+  if (std::optional<std::string> thin = thin_spines_text(machine))
+    found.push_back({{fabric.spec().file}, std::move(*thin), ""});
+  for (Diagnostic& one : found)
+    if (seen_.insert(fabric.spec().name + one.message).second) all_.push_back(std::move(one));
+}
+
+Diagnostics machine_warnings(const std::vector<MeasuredTable>& tables, Machines& machines, Library library) {
+  MachineWarnings out{std::string(to_string(library))};
+  for (const MeasuredTable& table : tables)
+    if (const Result<PlacedTable> place = machines.place(table)) out.add(*place->fabric);
+  return out.all();
+}
+
   for (const MeasuredTable& table : tables) {
     const Result<PlacedTable> place = machines.place(table);
     if (place && usual_library(place->fabric->spec()) == Library::nccl) return Library::nccl;
