@@ -234,7 +234,8 @@ Result<PlacedTable> Machines::place(const MeasuredTable& table) {
     return cannot(fmt::format("no forecast of the collective '{}'", printable(facts.collective)),
                   expected_one_of(facts.collective, collective_names()));
   if (facts.ranks == 0 || facts.nodes == 0)
-    return cannot("it does not say how many ranks on how many nodes there were", "give --ranks and --nodes");
+    return cannot("it does not say how many ranks on how many nodes there were",
+                  "give --ranks and --nodes; of a CSV table its sidecar, the .yaml of its name beside it, says so too");
   if (!facts.contradiction.empty())
     return Diagnostic{facts.contradicting, facts.contradiction,
                       "is it the sidecar of another table? Correct it, or remove it and give --ranks and --nodes"};
@@ -291,7 +292,6 @@ Result<PlacedTable> Machines::place(const MeasuredTable& table) {
                      by == nullptr ? std::string() : other_description(*by, spec, set_)};
 }
 
-Library usual_library(const std::vector<MeasuredTable>& tables, Machines& machines) {
 void MachineWarnings::add(const Fabric& fabric) {
   MachineSummary machine = summary(fabric);
   machine.library = library_;
@@ -309,11 +309,16 @@ Diagnostics machine_warnings(const std::vector<MeasuredTable>& tables, Machines&
   return out.all();
 }
 
+Library usual_library(const std::vector<MeasuredTable>& tables, Machines& machines) {
+  bool any = false;
   for (const MeasuredTable& table : tables) {
     const Result<PlacedTable> place = machines.place(table);
     if (place && usual_library(place->fabric->spec()) == Library::nccl) return Library::nccl;
+    any = any || place.ok();
   }
-  return Library::ideal;
+  // Of tables that have no place the machine that was named for all.
+  const bool is_named = !any && machines.specs().size() == 1;
+  return is_named ? usual_library(machines.specs().front()) : Library::ideal;
 }
 
 }  // namespace collcast
