@@ -118,6 +118,7 @@ std::vector<CalibrateReport::Machine::Parameter> parameters_of(const Calibration
   if (c.library == Library::nccl) {
     for (const NcclFactor& factor : nccl_factors)
       out.push_back({factor.name, c.nccl.*factor.value, factor.least, factor.most});
+    if (c.nccl.nic_rate != 1) out.push_back({"nic_rate", c.nccl.nic_rate, least_nic_rate, 1});
     return out;
   }
   out.push_back({"base_latency", c.base_latency.count(), 0, most_base_latency.count()});
@@ -341,7 +342,6 @@ std::string settings_remark(const std::string& machine, const std::vector<const 
       machine, settings.size(), fmt::join(names, ", "));
 }
 
-/// The table on its machine, or why a fit cannot use it.
 /// "'dgx-h200': its tables are of 2 systems ...", where the user named the machine of all; empty: of one.
 std::string systems_remark(const std::string& machine, const std::vector<const PlacedTable*>& places) {
   std::set<std::string> systems;
@@ -355,6 +355,7 @@ std::string systems_remark(const std::string& machine, const std::vector<const P
       machine, systems.size(), fmt::join(systems, ", "));
 }
 
+/// The table on its machine, or why a fit cannot use it.
 Result<PlacedTable> usable(const MeasuredTable& table, Machines& machines, Library library) {
   if (std::string why = why_unused(table.facts, library); !why.empty()) return Diagnostic{{}, std::move(why), {}};
   Result<PlacedTable> place = machines.place(table);
@@ -421,6 +422,8 @@ Result<CalibrateResult> calibrate(const std::vector<MeasuredTable>& tables, Mach
     calibration.set = machines.set();
     add_residuals(calibration, machine);
     calibration.remarks = machine.bounds;
+    if (std::string far = far_network_text(machine, library == Library::nccl); !far.empty())
+      calibration.remarks.push_back(std::move(far));
     out.overlay.machines.push_back(std::move(calibration));
     out.report.machines.push_back(std::move(machine));
   }
