@@ -162,6 +162,8 @@ Exit run_calibrate(const CalibrateArgs& args, const Session& session) {
   result.report.unused.insert(result.report.unused.end(), measured->emptied.begin(), measured->emptied.end());
   result.report.said = std::move(measured->said);
   result.overlay.remarks.insert(result.overlay.remarks.begin(), "Made by: " + command_of(session.words));
+  for (std::string& text : warn(session, machine_warnings(measured->tables, measured->machines, library)))
+    result.report.said.push_back(std::move(text));
   say(session, fit_warnings(result.report));
   std::string partial;
   if (const auto& missing = result.report.not_reached; !missing.empty()) {

@@ -470,7 +470,8 @@ std::optional<CollectiveQuestion> understand(const CollectiveArgs& args, const S
   if (machine && brought) check_ranks(*brought, groups, errors);
   refuse_what_does_not_go_together(args, asked, machine, groups, errors);
   if (!errors.empty()) return std::nullopt;
-  append(machine->warnings, warnings(of_nccl.environment, most_nodes(machine->fabric, groups), machine->fabric.spec()));
+  append(machine->warnings, warnings(of_nccl.environment, most_nodes(machine->fabric, groups), machine->fabric.spec(),
+                                     asked.kind == CollectiveKind::alltoall));
   return CollectiveQuestion{.kind = *asked.kind,
                             .fabric = std::move(machine->fabric),
                             .groups = std::move(groups),

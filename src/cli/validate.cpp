@@ -24,7 +24,6 @@
 #include "cli/validate_training.hpp"
 #include "cli/values.hpp"
 #include "collcast/report/documents.hpp"
-#include "collcast/topology/switches.hpp"
 #include "collcast/validation/calibrate.hpp"
 
 namespace collcast::cli {
@@ -202,12 +201,14 @@ Diagnostics misfits_of_leave_one_out(const ValidateArgs& args, const std::vector
 std::vector<std::string> unfollowed(const std::vector<nccl::Setting>& settings, Measured& measured) {
   const Result<nccl::Environment> environment = nccl::read_environment(settings);
   std::vector<std::string> out;
+  std::set<std::tuple<std::string, int, int>> said;
   for (const MeasuredTable& table : measured.tables) {
     const Result<PlacedTable> place = measured.machines.place(table);
     if (!environment || !place) continue;
-    for (const Diagnostic& one : warnings(*environment, place->fabric->nodes(), place->fabric->spec()))
-      out.push_back(fmt::format("{} ({})", one.message, one.hint));
-    if (!out.empty()) break;
+    const bool is_alltoall = place->kind == CollectiveKind::alltoall;
+    for (const Diagnostic& one : warnings(*environment, place->fabric->nodes(), place->fabric->spec(), is_alltoall))
+      if (said.emplace(one.where.file, one.where.line, one.where.column).second)
+        out.push_back(fmt::format("{} ({})", one.message, one.hint));
   }
   return out;
 }
@@ -282,7 +283,7 @@ std::optional<TablesQuestion> understand_tables(const ValidateArgs& args, const 
 }
 
 Prediction prediction_of(const ValidateArgs& args, const TablesQuestion& q, const Patience& patience) {
-  const Prediction ideal = ideal_prediction(q.method, {Sharing::max_min, patience.watch()});
+  const Prediction ideal = ideal_prediction(q.method, {Sharing::max_min, patience.watch()}, patience.pieces_go_on());
   if (!q.is_nccl()) return memoized(ideal);
   const Prediction nccl = nccl_prediction(q.settings, q.files);
   return memoized(args.library.empty() ? by_machine(nccl, ideal) : nccl);
@@ -306,22 +307,6 @@ void add_beside_scores(const ValidateArgs& args, TablesQuestion& q, const Sessio
   report.method = q.method == Method::simulate ? "simulate" : "estimate";
 }
 
-/// What forecasts on machines that tables are of leave out, whatever is measured there.
-void warn_of_machines(TablesQuestion& q, const Session& session, ValidateReport& report) {
-  std::set<std::string> seen;
-  for (const MeasuredTable& table : q.measured.tables) {
-    const Result<PlacedTable> place = q.measured.machines.place(table);
-    if (!place) continue;
-    MachineSummary machine = summary(*place->fabric);
-    machine.library = to_string(q.library);
-    Diagnostics warnings = switches_apart(place->fabric->spec());
-    for (const std::string& text : machine_warnings(machine))
-      warnings.push_back({{place->fabric->spec().file}, text, ""});
-    std::erase_if(warnings, [&](const Diagnostic& one) { return !seen.insert(place->topology + one.message).second; });
-    for (std::string& text : warn(session, warnings)) report.said.push_back(std::move(text));
-  }
-}
-
 /// What is not to be forgotten with an overlay's scores.
 void warn_of_overlay(const ValidateArgs& args, TablesQuestion& q, const Session& session, ValidateReport& report) {
   Diagnostics warnings = fitted_on_these(args, q.fitted, report);
@@ -342,7 +327,8 @@ Exit run_of_tables(const ValidateArgs& args, const Patience& patience, const Ses
     return patience.give_up(session, "no table was scored", "nothing is known yet; expected a longer --time-limit");
   if (report.tables.empty()) return refuse(session, nothing_scored(report));
   if (const Diagnostics unused = unused_overlay(args, report); !unused.empty()) return refuse(session, unused);
-  warn_of_machines(q, session, report);
+  for (std::string& text : warn(session, machine_warnings(q.measured.tables, q.measured.machines, q.library)))
+    report.said.push_back(std::move(text));
   warn_of_overlay(args, q, session, report);
   report.budgets = outcomes(report, q.budgets);
   report.every_table = q.format == Format::markdown;

@@ -83,6 +83,7 @@ Exit run_validate_inference(const InferenceArgs& args, const Patience& patience,
   });
   Diagnostics warnings = tables->warnings;
   append(warnings, machines->other_gpus(systems_of(*tables), command_line));
+  append(warnings, report.of_machines);
   report.warnings = warn(session, warnings);
   return conclude_rows<InferenceBudget>(report, nothing_scored(report), args.budgets, parse_serving_budget, format,
                                         args.output, patience, session);

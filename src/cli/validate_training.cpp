@@ -78,7 +78,9 @@ Exit run_validate_training(const TrainingArgs& args, const Patience& patience, c
   TrainingReport report = with_progress(session, [&](const Telling& tell) {
     return validate_training(*tables, *known, question, tell, patience.pieces_go_on());
   });
-  report.warnings = warn(session, tables->warnings);
+  Diagnostics warnings = tables->warnings;
+  append(warnings, report.of_machines);
+  report.warnings = warn(session, warnings);
   return conclude_rows<TrainingBudget>(report, nothing_scored(report), args.budgets, parse_training_budget, format,
                                        args.output, patience, session);
 }

@@ -29,9 +29,14 @@ Result<std::vector<Choice>> choose(const Fabric& fabric, const CollectiveRequest
 }
 
 Result<Choice> fastest(const Fabric& fabric, const CollectiveRequest& request, const CollectivePolicy& policy) {
-  const Result<PreparedCollective> prepared = PreparedCollective::make(fabric, request, policy);
+  return fastest(fabric, request, policy, {});
+}
+
+Result<Choice> fastest(const Fabric& fabric, const CollectiveRequest& request, const CollectivePolicy& policy,
+                       const GoesOn& goes_on) {
+  const Result<PreparedCollective> prepared = PreparedCollective::make(fabric, request, policy, goes_on);
   if (!prepared) return prepared.errors();
-  return prepared->fastest(request.size);
+  return prepared->fastest(request.size, goes_on);
 }
 
 std::vector<ChunkPoint> chunk_curve(const Fabric& fabric, const CollectiveRequest& request, CollectiveOptions options) {

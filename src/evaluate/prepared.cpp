@@ -65,8 +65,13 @@ std::vector<std::string> PreparedCollective::algorithms() const {
   return names;
 }
 
-Choice PreparedCollective::price(std::size_t algorithm, Bytes size) const {
-  return *priced((*candidates_)[algorithm], size, {});
+Choice PreparedCollective::price(std::size_t algorithm, Bytes size) const { return price(algorithm, size, {}).value(); }
+
+Result<Choice> PreparedCollective::price(std::size_t algorithm, Bytes size, const GoesOn& goes_on) const {
+  const Candidate& c = (*candidates_)[algorithm];
+  std::optional<Choice> out = priced(c, size, goes_on);
+  if (!out) return ended({c.kind, c.patterns.front().group, size, 0, {}});
+  return std::move(*out);
 }
 
 Seconds PreparedCollective::at_least(std::size_t algorithm, Bytes size) const {

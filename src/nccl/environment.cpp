@@ -156,12 +156,12 @@ std::vector<std::string> unused(const Environment& environment, const TopologySp
   return out;
 }
 
-Diagnostics warnings(const Environment& environment, int nodes, const TopologySpec& spec) {
+Diagnostics warnings(const Environment& environment, int nodes, const TopologySpec& spec, bool has_alltoall) {
   const NetworkPlugin& plugin = spec.plugin;
   Diagnostics out;
   warn_of_pairs(environment, nodes, spec, out);
   warn_of_threads(environment, out);
-  warn_of_not_modelled(environment, nodes, spec, out);
+  warn_of_not_modelled(environment, nodes, spec, has_alltoall, out);
   if (nodes < 2 || plugin.sockets) return out;
   const auto enables = [](const Setting& one) { return one.name == "NCCL_COLLNET_ENABLE"; };
   if (plugin.collnet && environment.collnet && nodes >= environment.collnet_nodes)

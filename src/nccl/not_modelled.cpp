@@ -36,6 +36,7 @@ struct NotModelled {
   bool between_nodes;  ///< of jobs on several nodes alone
   const char* message;
   const char* hint;
+  bool of_alltoall = false;  ///< of nothing else
 };
 
 constexpr const char* describe_servers =
@@ -70,7 +71,7 @@ constexpr std::array table{
                 "no published table measures the other way"},
     NotModelled{"NCCL_NVLINK_UTIL_CENTRIC_SCHED_ENABLE", "0", "0", is_any, true,
                 "the forecast has sends and receives of alltoall in NCCL's usual order",
-                "collectives of rings, trees and NVLS do not depend on it"},
+                "collectives of rings, trees and NVLS do not depend on it", true},
     NotModelled{"NCCL_UNPACK_DOUBLE_NCHANNELS", "1", "1", has_own_plugin, true,
                 "the forecast has the channels that NCCL takes by itself",
                 "NCCL_MIN_NCHANNELS and NCCL_MAX_NCHANNELS are followed"},
@@ -91,11 +92,13 @@ bool is_of_consequence(const Setting& setting, const TopologySpec& spec) {
   return !own && row->concerns(spec);
 }
 
-void warn_of_not_modelled(const Environment& environment, int nodes, const TopologySpec& spec, Diagnostics& out) {
+void warn_of_not_modelled(const Environment& environment, int nodes, const TopologySpec& spec, bool has_alltoall,
+                          Diagnostics& out) {
   for (const Setting& one : environment.not_followed) {
     const NotModelled* const row = row_of(one);
     check(row != nullptr, "what is not followed has a row");
     if (!is_of_consequence(one, spec) || (row->between_nodes && nodes < 2)) continue;
+    if (row->of_alltoall && !has_alltoall) continue;
     out.push_back({one.where, fmt::format("{}={} is not modelled: {}", one.name, one.value, row->message), row->hint});
   }
 }

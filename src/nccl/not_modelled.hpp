@@ -8,6 +8,7 @@ namespace collcast::nccl {
 /// False: a variable of these that changes nothing on that machine, whatever the number of nodes, or with that value.
 bool is_of_consequence(const Setting&, const TopologySpec&);
 
-void warn_of_not_modelled(const Environment&, int nodes, const TopologySpec&, Diagnostics&);
+/// `has_alltoall`: calls may be of it.
+void warn_of_not_modelled(const Environment&, int nodes, const TopologySpec&, bool has_alltoall, Diagnostics&);
 
 }  // namespace collcast::nccl

@@ -6,6 +6,7 @@
 #include "collcast/base/units.hpp"
 #include "collcast/report/calibrate_document.hpp"
 #include "report/document.hpp"
+#include "report/measured_digest.hpp"
 #include "report/wording.hpp"
 
 namespace collcast {
@@ -16,6 +17,7 @@ Json factors_json(const NcclFactors& factors) {
   Json out;
   for (const NcclFactor& factor : nccl_factors) out[factor.name] = factors.*factor.value;
   out["takes_ll128"] = factors.takes_ll128;
+  out["nic_rate"] = factors.nic_rate;
   return out;
 }
 
@@ -94,6 +96,26 @@ Json machine_json(const CalibrateReport& report, const CalibrateReport::Machine&
   return out;
 }
 
+/// Of all machines' tables that were fitted to, as those of a validation.
+Json inputs_of_calibration(const CalibrateReport& report) {
+  MeasuredDigest measured;
+  std::size_t tables = 0;
+  Json machines = Json::object();
+  for (const auto& machine : report.machines) {
+    for (const CalibrateReport::Residuals& table : machine.residuals) {
+      ++tables;
+      measured.begin_table(table.table, table.collective, table.nodes, table.ranks);
+      for (const auto& row : table.rows) measured.add_row(table.of(row).size, row.in_place, row.measured);
+    }
+    machines[machine.topology] = {{"digest", machine.digest}};
+  }
+  return {{"statistic", report.statistic},
+          {"part", report.part.empty() ? Json() : Json(report.part)},
+          {"tables", tables},
+          {"measured_digest", measured.text()},
+          {"machines", std::move(machines)}};
+}
+
 Json document_json(const CalibrateReport& report) {
   Json out = document("collcast.calibrate.v1");
   out["library"] = report.library;
@@ -115,6 +137,7 @@ Json document_json(const CalibrateReport& report) {
   out["warnings"] = report.warnings;
   for (const std::string& text : fit_warnings(report)) out["warnings"].push_back(text);
   for (const std::string& text : report.said) out["warnings"].push_back(text);
+  out["inputs"] = inputs_of_calibration(report);
   return out;
 }
 
@@ -161,7 +184,8 @@ const std::vector<Shown>& shown_parameters(const CalibrateReport& report) {
       {"simple", "Simple x", [](const Machine& m) { return fmt::format("{:.3g}", m.nccl.simple); }},
       {"host_bridge", "host bridge x", [](const Machine& m) { return fmt::format("{:.3g}", m.nccl.host_bridge); }},
       {"sockets", "sockets x", [](const Machine& m) { return fmt::format("{:.3g}", m.nccl.sockets); }},
-      {"network", "network x", [](const Machine& m) { return fmt::format("{:.3g}", m.nccl.network); }}};
+      {"network", "network x",
+       [](const Machine& m) { return fmt::format("{:.3g}", m.nccl.network * m.nccl.nic_rate); }}};
   return report.library == "nccl" ? nccl : ideal;
 }
 
@@ -199,8 +223,23 @@ std::size_t CalibrateReport::Machine::rows() const {
   return out;
 }
 
+std::string far_network_text(const CalibrateReport::Machine& machine, bool is_nccl) {
+  const double carried = is_nccl ? machine.nccl.network * machine.nccl.nic_rate : machine.efficiency[2];
+  if (carried >= far_off_network || !is_fitted(machine, is_nccl ? "network" : "efficiency.network")) return {};
+  std::string out = fmt::format("the network carries {} of what it is described with: a fault", percent(carried));
+  if (is_nccl && machine.nccl.nic_rate != 1)
+    return out + fmt::format(
+                     ", or NICs of {} of their described rate, by which NCCL chooses; "
+                     "describe them as they are and calibrate again for a closer fit",
+                     percent(machine.nccl.nic_rate));
+  return out + ", or another network, which the machine's file is to describe";
+}
+
 std::vector<std::string> fit_warnings(const CalibrateReport& report) {
   std::vector<std::string> out;
+  for (const auto& machine : report.machines)
+    if (const std::string text = far_network_text(machine, report.library == "nccl"); !text.empty())
+      out.push_back(fmt::format("{}: {}", machine.topology, text));
   for (const auto& machine : report.machines) {
     int rows = 0;
     for (const BandError& band : machine.before) rows += band.n;

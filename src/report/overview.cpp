@@ -224,30 +224,26 @@ Table validations_table(const Overview& o) {
 
 /// Tables that are far slower than their forecast.
 Table faults_table(const Overview& o) {
-  constexpr std::string_view prefix = "fault of ";
   Table out{"far slower than forecast at large sizes",
             {{"result", "", Align::left}, {"table", "", Align::left}, {"likeliest cause", "", Align::left}},
             {}};
   for (const OverviewItem& item : o.items)
     for (const SavedFact& fact : item.result.result.facts)
-      if (fact.name.starts_with(prefix))
-        out.rows.push_back({item.result.name, fact.name.substr(prefix.size()), fact.value});
+      if (fact.about == SavedFact::About::fault) out.rows.push_back({item.result.name, fact.of, fact.value});
   return out;
 }
 
-/// Of the document's machine; of a calibration's machines with their names, where they are few.
+/// Of the document's machine; of the machines of a calibration or validation with their names, where they are few.
 std::string machine_digests(const SavedResult& result) {
   if (const std::string one = fact_of(result, "machine.digest"); !one.empty()) return one;
-  constexpr std::string_view prefix = "digest of ";
   constexpr std::size_t few = 3;
   std::vector<const SavedFact*> all;
   for (const SavedFact& fact : result.facts)
-    if (fact.name.starts_with(prefix)) all.push_back(&fact);
+    if (fact.about == SavedFact::About::machine_digest) all.push_back(&fact);
   if (all.size() == 1) return all.front()->value;
   if (all.size() > few) return counted(static_cast<std::int64_t>(all.size()), "machine");
   std::vector<std::string> texts;
-  for (const SavedFact* fact : all)
-    texts.push_back(fmt::format("{} {}", fact->name.substr(prefix.size()), fact->value));
+  for (const SavedFact* fact : all) texts.push_back(fmt::format("{} {}", fact->of, fact->value));
   return fmt::format("{}", fmt::join(texts, "; "));
 }
 

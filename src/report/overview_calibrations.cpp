@@ -6,23 +6,20 @@ namespace collcast {
 
 namespace {
 
-constexpr const char* calibrate_schema = "collcast.calibrate.v1";
-
-/// A row of each fact of the calibrations whose name begins so.
-void for_each_fact(const Overview& o, std::string_view prefix,
-                   const std::function<void(const OverviewItem&, std::string_view rest, const std::string&)>& take) {
-  for (const OverviewItem& item : o.items) {
-    if (item.result.result.schema != calibrate_schema) continue;
+void for_each_fact(const Overview& o, SavedFact::About about,
+                   const std::function<void(const OverviewItem&, const SavedFact&)>& take) {
+  for (const OverviewItem& item : o.items)
     for (const SavedFact& fact : item.result.result.facts)
-      if (fact.name.starts_with(prefix)) take(item, std::string_view(fact.name).substr(prefix.size()), fact.value);
-  }
+      if (fact.about == about) take(item, fact);
 }
 
-std::string value_of(const SavedResult& result, const std::string& name) {
+std::string library_of_facts(const SavedResult& result) {
   for (const SavedFact& fact : result.facts)
-    if (fact.name == name) return fact.value;
+    if (fact.name == "library") return fact.value;
   return "-";
 }
+
+std::string or_dash(const std::string& text) { return text.empty() ? "-" : text; }
 
 }  // namespace
 
@@ -34,11 +31,9 @@ Table calibrated_range_table(const Overview& o) {
              {"holds for", "", Align::left},
              {"tables", "", Align::left}},
             {}};
-  for_each_fact(o, "tables of ", [&](const OverviewItem& item, std::string_view machine, const std::string& tables) {
-    const SavedResult& result = item.result.result;
-    const std::string name(machine);
-    out.rows.push_back({item.result.name, name, value_of(result, "library"), value_of(result, "range of " + name),
-                        tables.empty() ? "-" : tables});
+  for_each_fact(o, SavedFact::About::calibrated_machine, [&](const OverviewItem& item, const SavedFact& fact) {
+    out.rows.push_back(
+        {item.result.name, fact.of, library_of_facts(item.result.result), or_dash(fact.part), or_dash(fact.value)});
   });
   return out;
 }
@@ -50,10 +45,8 @@ Table calibrated_parameters_table(const Overview& o) {
              {"parameter", "", Align::left},
              {"value", "", Align::left}},
             {}};
-  for_each_fact(o, "parameter of ", [&](const OverviewItem& item, std::string_view of, const std::string& value) {
-    const std::size_t colon = of.rfind(": ");
-    if (colon == std::string_view::npos) return;
-    out.rows.push_back({item.result.name, std::string(of.substr(0, colon)), std::string(of.substr(colon + 2)), value});
+  for_each_fact(o, SavedFact::About::parameter, [&](const OverviewItem& item, const SavedFact& fact) {
+    out.rows.push_back({item.result.name, fact.of, fact.part, fact.value});
   });
   return out;
 }
@@ -61,8 +54,8 @@ Table calibrated_parameters_table(const Overview& o) {
 Table unused_tables_table(const Overview& o) {
   Table out{
       "not calibrated by", {{"result", "", Align::left}, {"table", "", Align::left}, {"why", "", Align::left}}, {}};
-  for_each_fact(o, "unused ", [&](const OverviewItem& item, std::string_view table, const std::string& why) {
-    out.rows.push_back({item.result.name, std::string(table), why});
+  for_each_fact(o, SavedFact::About::unused_table, [&](const OverviewItem& item, const SavedFact& fact) {
+    out.rows.push_back({item.result.name, fact.of, fact.value});
   });
   return out;
 }

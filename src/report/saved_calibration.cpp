@@ -66,12 +66,18 @@ void add_machine(const SavedValue& machine, SavedResult& out) {
     out.rows.push_back(std::move(row));
   }
   if (const std::string digest = machine.text("digest"); !digest.empty())
-    out.facts.push_back({"digest of " + name, digest});
-  out.facts.push_back({"tables of " + name, texts_of(machine, "tables")});
-  if (!machine.has("parameters")) return;  // of an older version
-  out.facts.push_back({"range of " + name, range_text(machine.object("fitted_to"))});
-  for (const SavedValue& one : machine.list("parameters"))
-    out.facts.push_back({fmt::format("parameter of {}: {}", name, one.text("name")), parameter_text(one)});
+    out.facts.push_back({"digest of " + name, digest, SavedFact::About::machine_digest, name});
+  const bool is_older = !machine.has("parameters");
+  const std::string range = is_older ? std::string() : range_text(machine.object("fitted_to"));
+  out.facts.push_back(
+      {"tables of " + name, texts_of(machine, "tables"), SavedFact::About::calibrated_machine, name, range});
+  if (is_older) return;
+  out.facts.push_back({"range of " + name, range});
+  for (const SavedValue& one : machine.list("parameters")) {
+    const std::string parameter = one.text("name");
+    out.facts.push_back({fmt::format("parameter of {}: {}", name, parameter), parameter_text(one),
+                         SavedFact::About::parameter, name, parameter});
+  }
 }
 
 }  // namespace
@@ -81,13 +87,18 @@ void read_calibrate_rows(const SavedValue& value, SavedResult& out) {
   out.name = machines.size() == 1 ? "calibration of " + machines.front().text("topology") : "calibration";
   for (const char* key : {"library", "statistic", "part"})
     if (const std::string text = value.text(key); !text.empty()) out.facts.push_back({key, text});
+  if (value.has("inputs"))
+    if (std::string measured = value.object("inputs").text("measured_digest"); !measured.empty())
+      out.facts.push_back({"inputs.measured_digest", std::move(measured)});
   for (const SavedValue& machine : machines) add_machine(machine, out);
   if (value.has("warnings") && value.json()["warnings"].is_array())
     for (const Json& warning : value.json()["warnings"])
       if (warning.is_string()) out.warnings.push_back(harmless(warning.get_ref<const std::string&>(), text_length));
   if (value.has("unused"))
-    for (const SavedValue& table : value.list("unused"))
-      out.facts.push_back({"unused " + table.text("id"), table.text("why")});
+    for (const SavedValue& table : value.list("unused")) {
+      const std::string id = table.text("id");
+      out.facts.push_back({"unused " + id, table.text("why"), SavedFact::About::unused_table, id});
+    }
 }
 
 }  // namespace collcast

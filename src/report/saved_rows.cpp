@@ -413,8 +413,29 @@ void add_tables(const SavedValue& value, SavedResult& out) {
     std::vector<std::string> causes;
     for (const SavedValue& fault : table.list("faults"))
       causes.push_back(fault.text("cause") + (causes.empty() ? " (" + fault.text("evidence") + ")" : std::string()));
-    if (!causes.empty())
-      out.facts.push_back({"fault of " + row_title(table), harmless(fmt::format("{}", fmt::join(causes, ", else ")))});
+    if (causes.empty()) continue;
+    const std::string title = row_title(table);
+    out.facts.push_back({"fault of " + title, harmless(fmt::format("{}", fmt::join(causes, ", else "))),
+                         SavedFact::About::fault, title});
+  }
+}
+
+}  // namespace
+
+namespace {
+
+/// Which facts of the inputs are digests of machines.
+void name_machines(const SavedValue& value, std::vector<SavedFact>& facts) {
+  if (!value.has("inputs") || !value.json()["inputs"].is_object()) return;
+  const Json& inputs = value.json()["inputs"];
+  const auto machines = inputs.find("machines");
+  if (machines == inputs.end() || !machines->is_object()) return;
+  for (const auto& [name, machine] : machines->items()) {
+    const auto fact =
+        std::ranges::find(facts, harmless(fmt::format("inputs.machines.{}.digest", name)), &SavedFact::name);
+    if (fact == facts.end()) continue;
+    fact->about = SavedFact::About::machine_digest;
+    fact->of = harmless(name);
   }
 }
 
@@ -446,6 +467,7 @@ void read_validate_rows(const SavedValue& value, SavedResult& out) {
     }
   add_warnings(value, out);
   add_common_facts(value, {"library", "inputs"}, out.facts);
+  name_machines(value, out.facts);
   if (value.has("unscored"))
     for (const SavedValue& row : value.list("unscored"))
       out.facts.push_back({"unscored " + row_title(row), row.text("why")});

@@ -96,6 +96,7 @@ Json spec_json(const TopologySpec& spec) {
   for (const NcclFactor& factor : nccl_factors)
     if (spec.nccl.*factor.value != 1) out["nccl_factors"][factor.name] = spec.nccl.*factor.value;
   if (!spec.nccl.takes_ll128) out["nccl_factors"]["takes_ll128"] = false;
+  if (spec.nccl.nic_rate != 1) out["nccl_factors"]["nic_rate"] = spec.nccl.nic_rate;
   out["devices"] = Json::array();
   for (const DeviceGroup& d : spec.devices)
     out["devices"].push_back({{"name", d.name}, {"kind", to_string(d.kind)}, {"count", d.count}});
@@ -236,6 +237,7 @@ std::string changed_factors(const NcclFactors& factors) {
   for (const NcclFactor& factor : nccl_factors)
     if (factors.*factor.value != 1) changed.push_back(fmt::format("{} {:.3g}", factor.name, factors.*factor.value));
   if (!factors.takes_ll128) changed.emplace_back("without LL128");
+  if (factors.nic_rate != 1) changed.push_back(fmt::format("NICs of {:.3g} of their rate", factors.nic_rate));
   return fmt::format("{}", fmt::join(changed, ", "));
 }
 

@@ -13,6 +13,7 @@
 #include "collcast/report/validate_document.hpp"
 #include "report/document.hpp"
 #include "report/errors.hpp"
+#include "report/measured_digest.hpp"
 #include "report/validate_parts.hpp"
 #include "report/wording.hpp"
 
@@ -100,24 +101,12 @@ Json table_json(const ScoredTable& table) {
   return out;
 }
 
-/// What was measured is told by a digest: equal digests, equal rows of equal tables. Of the compact text of
-/// [[id, collective, nodes, ranks, [[size, in place, measured], ...]], ...].
 std::string measured_digest(const ValidateReport& report) {
-  Digest out;
-  const char* between_tables = "[";
+  MeasuredDigest out;
   for (const ScoredTable& table : report.tables) {
-    std::string head = compact({table.id, table.collective, table.nodes, table.ranks});
-    head.back() = ',';
-    out.add(between_tables + head);
-    between_tables = ",";
-    const char* between_rows = "[";
-    for (const Deviation& row : table.rows) {
-      out.add(between_rows + compact({row.size.value(), row.in_place, row.measured.count()}));
-      between_rows = ",";
-    }
-    out.add(table.rows.empty() ? "[]]" : "]]");
+    out.begin_table(table.id, table.collective, table.nodes, table.ranks);
+    for (const Deviation& row : table.rows) out.add_row(row.size, row.in_place, row.measured);
   }
-  out.add(report.tables.empty() ? "[]" : "]");
   return out.text();
 }
 

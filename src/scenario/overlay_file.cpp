@@ -100,6 +100,7 @@ NcclFactors read_factors(Reader& reader, const Node& node, const std::string& pa
   for (const NcclFactor& factor : nccl_factors)
     o.optional(factor.name, out.*factor.value, AsNumber{factor.least, factor.most});
   o.optional("takes_ll128", out.takes_ll128, AsTruth{});
+  o.optional("nic_rate", out.nic_rate, AsNumber{least_nic_rate, 1});
   o.finish();
   return out;
 }
@@ -219,6 +220,7 @@ std::string factors_text(const NcclFactors& factors) {
   for (const NcclFactor& factor : nccl_factors)
     out.push_back(fmt::format("{}: {:.6g}", factor.name, factors.*factor.value));
   if (!factors.takes_ll128) out.emplace_back("takes_ll128: false");
+  if (factors.nic_rate != 1) out.push_back(fmt::format("nic_rate: {:.6g}", factors.nic_rate));
   return fmt::format("    library: nccl\n    factors: {{{}}}\n", fmt::join(out, ", "));
 }
 
@@ -291,13 +293,13 @@ Result<Calibration> calibration_of(const Overlay& overlay, const std::string& ma
 namespace {
 
 struct Scale {
-  const Calibration& by;
+  double bandwidth = 1, latency = 1;
   void operator()(std::monostate&) const {}
   template <class Network>
   void operator()(Network& network) const {
-    network.bandwidth = network.bandwidth * by.efficiency[static_cast<std::size_t>(LinkClass::network)];
-    network.latency *= by.latency_scale;
-    if constexpr (requires { network.spine_latency; }) network.spine_latency *= by.latency_scale;
+    network.bandwidth = network.bandwidth * bandwidth;
+    network.latency *= latency;
+    if constexpr (requires { network.spine_latency; }) network.spine_latency *= latency;
   }
 };
 
@@ -307,13 +309,14 @@ TopologySpec calibrated(TopologySpec spec, const Calibration& by) {
   spec.calibrated = true;
   if (by.library == Library::nccl) {
     spec.nccl = by.nccl;
+    if (by.nccl.nic_rate != 1) std::visit(Scale{.bandwidth = by.nccl.nic_rate}, spec.network);
     return spec;
   }
   for (LinkGroup& link : spec.links) {
     link.bandwidth = link.bandwidth * by.efficiency[static_cast<std::size_t>(class_of(link.kind))];
     link.latency *= by.latency_scale;
   }
-  std::visit(Scale{by}, spec.network);
+  std::visit(Scale{by.efficiency[static_cast<std::size_t>(LinkClass::network)], by.latency_scale}, spec.network);
   return spec;
 }
 

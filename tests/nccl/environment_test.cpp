@@ -357,6 +357,11 @@ TEST_CASE("variables of NCCL 2.28.9 are known, and those of consequence on some 
     CHECK(warnings(e(row.name, row.value), 2, test::shipped(row.not_on)).empty());
     CHECK(unused(e(row.name, row.value), test::shipped(row.not_on)) == std::vector<std::string>{row.name});
   }
+  const auto scheduled = e("NCCL_NVLINK_UTIL_CENTRIC_SCHED_ENABLE", "1");
+  for (const int nodes : {1, 2})
+    for (const bool has_alltoall : {false, true})
+      CHECK(warnings(scheduled, nodes, test::shipped("dgx-h100"), has_alltoall).size() ==
+            (nodes > 1 && has_alltoall ? 1 : 0));
   // What NCCL does by itself is no news.
   for (const auto& [name, value] : std::vector<std::pair<std::string, std::string>>{
            {"NCCL_MNNVL_ENABLE", "2"}, {"NCCL_NETDEVS_POLICY", "auto"}, {"NCCL_PXN_C2C", "1"}}) {

@@ -90,6 +90,40 @@ TEST_CASE("tables that are far slower than their forecast are on the page, in Ma
   CHECK(markdown(overview({document})).find("far slower") == std::string::npos);
 }
 
+TEST_CASE("what a page lists of calibrations and validations does not depend on how machines and tables are called") {
+  const OrderedJson parameter = {{"name", "hop"}, {"value", 2}, {"least", 1}, {"most", 6}, {"fitted", true}};
+  const OrderedJson range = {{"least_size_bytes", 8},
+                             {"most_size_bytes", 1024},
+                             {"least_ranks", 2},
+                             {"most_ranks", 2},
+                             {"collectives", {"reduce"}}};
+  for (const std::string name :
+       {"a", "range of a", "parameter of a: b", "a: b", "digest of a", "tables of x", "unused x"}) {
+    CAPTURE(name);
+    const OrderedJson machine = {{"topology", name},          {"digest", "0123"},
+                                 {"tables", {"t"}},           {"bands", OrderedJson::object()},
+                                 {"parameters", {parameter}}, {"fitted_to", range}};
+    const OrderedJson calibration = {{"schema", "collcast.calibrate.v1"},
+                                     {"tool", {{"name", "collcast"}, {"version", "0.1.0"}}},
+                                     {"library", "nccl"},
+                                     {"machines", {machine}},
+                                     {"unused", {{{"id", name}, {"why", "broken"}}}},
+                                     {"inputs", {{"measured_digest", "4567"}}}};
+    const std::string text = markdown(overview({calibration}));
+    CHECK(text.find("| " + name + " | nccl | 8 B to 1 KiB, 2 ranks, reduce | t |") != std::string::npos);
+    CHECK(text.find("| " + name + " | hop | 2; may be 1 to 6 |") != std::string::npos);
+    CHECK(text.find("| " + name + " | broken |") != std::string::npos);
+    CHECK(text.find("| collcast 0.1.0 | 0123 | fnv1a64:") != std::string::npos);
+    const OrderedJson validation = {{"schema", "collcast.validate.v1"},
+                                    {"tool", {{"name", "collcast"}, {"version", "0.1.0"}}},
+                                    {"library", "nccl"},
+                                    {"summary", OrderedJson::array()},
+                                    {"tables", OrderedJson::array()},
+                                    {"inputs", {{"machines", {{name, {{"digest", "89ab"}, {"calibrated", false}}}}}}}};
+    CHECK(markdown(overview({validation})).find("| collcast 0.1.0 | 89ab | fnv1a64:") != std::string::npos);
+  }
+}
+
 TEST_CASE("a calibration is on the page with its parameters and their bounds, its range and the error left") {
   const OrderedJson band = {{"n", 3},
                             {"median_ape_before", 0.5},

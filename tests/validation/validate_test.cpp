@@ -199,6 +199,38 @@ TEST_CASE("large groups are priced at a few sizes and are right at all of them")
   }
 }
 
+TEST_CASE("a closed form of the textbook's fails soon after it is ended, and is known again later") {
+  const auto spec = load_topology("dgx-h100", {{std::string(COLLCAST_SOURCE_DIR) + "/topologies"}, {}, {}});
+  REQUIRE(spec.ok());
+  for (const int nodes : {4, 18}) {  // one by one, and all sizes at once
+    Machines machines = Machines::only(*spec);
+    MeasuredTable one = table("a", "all_reduce", Health::yes, {{1 << 20, 1}, {1 << 24, 1}});
+    one.facts.nodes = nodes;
+    one.facts.ranks = 8 * nodes;
+    const auto place = machines.place(one);
+    REQUIRE(place.ok());
+    const auto full = ideal_prediction(Method::estimate)(*place, place->request(Bytes(1 << 20)));
+    REQUIRE(full.ok());
+    int asked = 0, most = 0;
+    bool ended = false;
+    const GoesOn goes_on([&] { return ++asked <= most || !(ended = true); });
+    const Prediction predict = ideal_prediction(Method::estimate, {}, goes_on);
+    for (most = 0; most < 1000; most += 7) {
+      asked = 0;
+      ended = false;
+      const auto predicted = predict(*place, place->request(Bytes(1 << 20)));
+      CAPTURE(nodes, most, asked);
+      REQUIRE(predicted.ok() == !ended);
+      if (!ended) break;
+    }
+    most = 1 << 30;
+    const auto again = predict(*place, place->request(Bytes(1 << 20)));
+    REQUIRE(again.ok());
+    CHECK(again->time == full->time);
+    CHECK(again->algorithm == full->algorithm);
+  }
+}
+
 TEST_CASE("passing over what cannot be the fastest changes no answer for large groups") {
   for (const std::string machine : {"dgx-h100", "polaris"})
     for (const std::string collective : {"all_reduce", "all_gather", "broadcast"}) {

@@ -12,6 +12,7 @@
 #include "collcast/base/units.hpp"
 #include "fit_machine.hpp"
 #include "left_out.hpp"
+#include "lines.hpp"
 
 namespace collcast {
 
@@ -117,6 +118,7 @@ std::vector<CalibrateReport::Machine::Parameter> parameters_of(const Calibration
   if (c.library == Library::nccl) {
     for (const NcclFactor& factor : nccl_factors)
       out.push_back({factor.name, c.nccl.*factor.value, factor.least, factor.most});
+    if (c.nccl.nic_rate != 1) out.push_back({"nic_rate", c.nccl.nic_rate, least_nic_rate, 1});
     return out;
   }
   out.push_back({"base_latency", c.base_latency.count(), 0, most_base_latency.count()});
@@ -340,6 +342,19 @@ std::string settings_remark(const std::string& machine, const std::vector<const 
       machine, settings.size(), fmt::join(names, ", "));
 }
 
+/// "'dgx-h200': its tables are of 2 systems ...", where the user named the machine of all; empty: of one.
+std::string systems_remark(const std::string& machine, const std::vector<const PlacedTable*>& places) {
+  std::set<std::string> systems;
+  for (const PlacedTable* place : places)
+    if (place->matched_by == "option" && !place->table->facts.system.empty())
+      systems.insert(printable(place->table->facts.system));
+  if (systems.size() < 2) return {};
+  return fmt::format(
+      "'{}': its tables are of {} systems ({}), and the calibration is between them; fit the tables of one apart for a "
+      "closer one",
+      machine, systems.size(), fmt::join(systems, ", "));
+}
+
 /// The table on its machine, or why a fit cannot use it.
 Result<PlacedTable> usable(const MeasuredTable& table, Machines& machines, Library library) {
   if (std::string why = why_unused(table.facts, library); !why.empty()) return Diagnostic{{}, std::move(why), {}};
@@ -399,14 +414,16 @@ Result<CalibrateResult> calibrate(const std::vector<MeasuredTable>& tables, Mach
     machine.topology = name;
     describe(calibration, machine);
     machine.matched_by.assign(matched_by.begin(), matched_by.end());
-    if (std::string remark = settings_remark(name, places); !remark.empty())
-      out.report.warnings.push_back(std::move(remark));
+    for (std::string& remark : std::array{settings_remark(name, places), systems_remark(name, places)})
+      if (!remark.empty()) out.report.warnings.push_back(std::move(remark));
     calibration.tables = machine.tables;
     calibration.description = digest(places.front()->fabric->spec());
     machine.digest = calibration.description;
     calibration.set = machines.set();
     add_residuals(calibration, machine);
     calibration.remarks = machine.bounds;
+    if (std::string far = far_network_text(machine, library == Library::nccl); !far.empty())
+      calibration.remarks.push_back(std::move(far));
     out.overlay.machines.push_back(std::move(calibration));
     out.report.machines.push_back(std::move(machine));
   }

@@ -7,6 +7,12 @@
 
 namespace collcast {
 
+double drawn(double logarithm, double in_full) {
+  const double distance = std::abs(logarithm);
+  if (distance <= in_full) return distance * distance;
+  return in_full * in_full * (1 + 2 * std::log(distance / in_full));
+}
+
 Fit::Fit(std::vector<Parameter> parameters, std::function<double(const Point&)> loss, int most_evaluations,
          double prior, GoesOn goes_on)
     : parameters_(std::move(parameters)),
@@ -27,9 +33,10 @@ double Fit::loss(const Point& x) {
 }
 
 double Fit::priced(const Point& x) {
-  double squares = 0;
-  for (std::size_t i = 0; i < x.size(); ++i) squares += parameters_[i].held * x[i] * x[i];
-  return loss(x) + prior_ * squares;
+  double sum = 0;
+  for (std::size_t i = 0; i < x.size(); ++i)
+    sum += parameters_[i].held * drawn(x[i] - parameters_[i].drawn_to, parameters_[i].in_full);
+  return loss(x) + prior_ * sum;
 }
 
 void Fit::leave_out_what_has_no_effect(Point& x) {

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <functional>
+#include <limits>
 #include <string>
 #include <utility>
 #include <vector>
@@ -18,14 +19,21 @@ using Point = std::vector<double>;
 struct Parameter {
   const char* name;
   double least, most, start, neutral;
-  double held = 1;  ///< its square's part in the prior
+  double held = 1;      ///< its part in the prior
+  double drawn_to = 0;  ///< by the prior, in proportion to the square up to `in_full`
+  double in_full = std::numeric_limits<double>::infinity();
 };
+
+/// How much a parameter of that logarithm is drawn to 1: its square up to `in_full`, and beyond that no more than in
+/// proportion to the logarithm of the distance, as an error that counts less and less: where all rows are far off
+/// alike, the prior would else cost more than the error that it keeps.
+double drawn(double logarithm, double in_full);
 
 class Fit {
  public:
-  /// `loss` is what is made least, by at most so many calls in one minimise(); `prior` times the sum of squares of
-  /// the point, each by how its parameter is held, is added to it, so that rows which hardly tell keep a parameter
-  /// near 1. Once `goes_on` says no, every point is as good as the other: what is under way is over soon, and its
+  /// `loss` is what is made least, by at most so many calls in one minimise(); `prior` times the sum of drawn() of the
+  /// point, each by how its parameter is held, is added to it, so that rows which hardly tell keep a parameter near 1.
+  /// Once `goes_on` says no, every point is as good as the other: what is under way is over soon, and its
   /// result none.
   Fit(std::vector<Parameter>, std::function<double(const Point&)> loss, int most_evaluations, double prior = 0,
       GoesOn goes_on = {});

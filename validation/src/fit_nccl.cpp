@@ -4,6 +4,9 @@
 #include <array>
 #include <cmath>
 #include <initializer_list>
+#include <limits>
+#include <map>
+#include <memory>
 #include <utility>
 
 #include "collcast/nccl/run.hpp"
@@ -29,8 +32,8 @@ constexpr double held_loosely = 0.3;
 /// Of an error's logarithm: up to here it counts in full, beyond it less and less, as a row that is twice off is of
 /// what this model does not know and should not draw the others along.
 constexpr double full_weight = 0.2;
-/// By so much the fit has to be better without LL128 before it is believed that NCCL does not take it.
-constexpr double weight_of_ll128 = 0.01;
+/// By so much the fit has to be better before it is believed that NCCL does not take LL128, or has other NICs.
+constexpr double weight_of_a_premise = 0.01;
 
 double held(double NcclFactors::*factor) {
   const std::initializer_list<double NcclFactors::*> unstated{
@@ -49,12 +52,18 @@ NcclFactors factors_at(const Point& x) {
   return out;
 }
 
+/// What NCCL chooses by, and no factor says.
+struct Premise {
+  bool takes_ll128 = true;
+  double nic_rate = 1;
+};
+
 /// The rows' forecasts, with what NCCL takes at each size, which does not depend on the factors.
 class NcclModel {
  public:
-  NcclModel(const FitLoss& loss, bool takes_ll128);
+  NcclModel(const FitLoss& loss, Premise premise);
 
-  bool takes_ll128() const { return takes_ll128_; }
+  const Premise& premise() const { return premise_; }
   double table_weight() const { return loss_.weight(); }
   bool takes_ll128_anywhere() const;
   const std::vector<nccl::Communicator>& communicators() const { return communicators_; }
@@ -62,18 +71,32 @@ class NcclModel {
 
  private:
   const FitLoss& loss_;
-  bool takes_ll128_;
-  std::vector<nccl::Communicator> communicators_;  ///< by run
-  std::vector<nccl::Plan> plans_;                  ///< by forecast
-  std::vector<Seconds> predicted_;                 ///< at the last factors, by forecast
+  Premise premise_;
+  std::map<const Fabric*, std::shared_ptr<const Fabric>> fabrics_;  ///< with other NICs
+  std::vector<nccl::Communicator> communicators_;                   ///< by run
+  std::vector<nccl::Plan> plans_;                                   ///< by forecast
+  std::vector<Seconds> predicted_;                                  ///< at the last factors, by forecast
 };
 
-NcclModel::NcclModel(const FitLoss& loss, bool takes_ll128) : loss_(loss), takes_ll128_(takes_ll128) {
+/// The same machine with NICs of that part of their rate.
+std::shared_ptr<const Fabric> with_nic_rate(const std::shared_ptr<const Fabric>& fabric, double nic_rate) {
+  if (nic_rate == 1) return fabric;
+  Calibration by;
+  by.library = Library::nccl;
+  by.nccl.nic_rate = nic_rate;
+  Result<Fabric> built = Fabric::build(calibrated(fabric->spec(), by), fabric->nodes());
+  check(built.ok(), "a machine that was built is built again with other rates");
+  return std::make_shared<const Fabric>(std::move(built).value());
+}
+
+NcclModel::NcclModel(const FitLoss& loss, Premise premise) : loss_(loss), premise_(premise) {
   for (const PlacedTable* place : loss_.runs()) {
-    Result<nccl::Communicator> c = connect(*place->fabric, place->group, place->environment);
+    std::shared_ptr<const Fabric>& fabric = fabrics_[place->fabric.get()];
+    if (fabric == nullptr) fabric = with_nic_rate(place->fabric, premise.nic_rate);
+    Result<nccl::Communicator> c = connect(*fabric, place->group, place->environment);
     check(c.ok(), "a table that was priced is priced again");
     communicators_.push_back(std::move(c).value());
-    communicators_.back().factors.takes_ll128 = takes_ll128;
+    communicators_.back().factors.takes_ll128 = premise.takes_ll128;
   }
   for (const FitRows::Forecast& one : loss_.forecasts()) {
     const PlacedTable& place = *loss_.runs()[one.run];
@@ -129,12 +152,22 @@ const Few* few_of(double NcclFactors::*factor, const NcclModel& model) {
   return has_one_node(model) || few == without_a_node.end() ? nullptr : few;
 }
 
+/// Within bounds of logarithms. What NICs carry is drawn to what is described, whatever part of it is in their rate,
+/// and with ever less beyond a factor of 3: another network than is described is off by tens.
+Parameter parameter_of(const NcclFactor& factor, double least, double most, const NcclModel& model) {
+  Parameter out{factor.name, least, most, 0, 0, held(factor.value)};
+  if (factor.value != &NcclFactors::network) return out;
+  out.drawn_to = -std::log(model.premise().nic_rate);
+  out.in_full = std::log(3.0);
+  return out;
+}
+
 std::vector<Parameter> wide_parameters(const NcclModel& model) {
   std::vector<Parameter> out;
   for (const NcclFactor& factor : nccl_factors) {
     const bool free = is_told_apart(factor.value, model);
-    out.push_back({factor.name, free ? std::log(least_on_the_way) : 0, free ? std::log(most_on_the_way) : 0, 0, 0,
-                   held(factor.value)});
+    const double least = factor.value == &NcclFactors::network ? factor.least : least_on_the_way;
+    out.push_back(parameter_of(factor, free ? std::log(least) : 0, free ? std::log(most_on_the_way) : 0, model));
   }
   return out;
 }
@@ -152,7 +185,7 @@ std::vector<Parameter> nccl_parameters(const NcclModel& model) {
     const Few* const few = few_of(factor.value, model);
     const double least = few != nullptr ? few->least : factor.least;
     if (few != nullptr) most = std::min(most, few->most);
-    out.push_back({factor.name, std::log(least), std::log(most), 0, 0, held(factor.value)});
+    out.push_back(parameter_of(factor, std::log(least), std::log(most), model));
   }
   return out;
 }
@@ -208,7 +241,8 @@ Fitted fitted_to(NcclModel model, const GoesOn& goes_on, const Point* from = nul
   double full = 1e6;  // for now every error counts in full
   const auto factors = [&](const Point& x) {
     NcclFactors out = factors_at(x);
-    out.takes_ll128 = model.takes_ll128();
+    out.takes_ll128 = model.premise().takes_ll128;
+    out.nic_rate = model.premise().nic_rate;
     return out;
   };
   Fit fit(
@@ -242,26 +276,72 @@ Fitted fitted_to(NcclModel model, const GoesOn& goes_on, const Point* from = nul
   return out;
 }
 
+/// With NICs of that part of their described rate; `evaluations` grows.
+Fitted fitted_with(const FitLoss& loss, double nic_rate, const GoesOn& goes_on, int& evaluations) {
+  const auto fitted = [&](bool takes_ll128, const Point* from) {
+    Fitted out = fitted_to(NcclModel(loss, {takes_ll128, nic_rate}), goes_on, from);
+    evaluations += out.evaluations;
+    return out;
+  };
+  Fitted best = fitted(true, nullptr);
+  if (!best.uses_ll128) return best;
+  Fitted without = fitted(false, nullptr);
+  // Either may be stuck in a valley that the other is not in.
+  Fitted with_again = fitted(true, &without.at), without_again = fitted(false, &best.at);
+  if (with_again.loss < best.loss) best = std::move(with_again);
+  if (without_again.loss < without.loss) without = std::move(without_again);
+  return without.loss + weight_of_a_premise < best.loss ? without : best;
+}
+
+/// What a quarter and more is of may as well be what NICs carry.
+constexpr double slowest_told = 0.25;
+
+/// The part of the NICs' described rate by which rows are forecast best, every error in full, of those in steps from
+/// what the network carries by the best factors: with these, or with all factors 1. 1: the network carries a quarter
+/// and more, and errors are less than a fifth in the mean.
+double slower_nics(const FitLoss& loss, const Fitted& best, int& evaluations) {
+  constexpr double every_error = 1e6;
+  if (std::ranges::count(best.names, "network") == 0) return 1;
+  const bool is_near =
+      best.factors.network >= slowest_told &&
+      NcclModel(loss, {best.factors.takes_ll128, 1}).loss(best.factors, every_error) < Calibration::Residual::far_off;
+  if (is_near) return 1;
+  NcclFactors fitted = best.factors;
+  fitted.network = 1;
+  double out = 1, least = std::numeric_limits<double>::infinity();
+  const double lowest = std::ceil(std::log(least_nic_rate / best.factors.network) / fine_step);
+  for (double step = lowest;; ++step) {
+    // That which the fit found is one of them.
+    const double rate = best.factors.network * std::exp(step * fine_step);
+    if (rate > slowest_told) break;
+    NcclModel model(loss, {true, rate});
+    for (const NcclFactors& factors : {NcclFactors{}, fitted}) {
+      ++evaluations;
+      if (const double now = model.loss(factors, every_error); now < least) {
+        least = now;
+        out = rate;
+      }
+    }
+  }
+  return out;
+}
+
 }  // namespace
 
 Calibration fit_nccl(const TopologySpec& spec, const std::vector<FitTable>& tables, Statistic statistic,
                      CalibrateReport::Machine& report, const GoesOn& goes_on) {
   const FitLoss loss(FitRows(tables, statistic, most_sizes_of_an_nccl_fit), RowWeight::root_of_band);
-  const auto fitted = [&](bool takes_ll128, const Point* from) {
-    Fitted out = fitted_to(NcclModel(loss, takes_ll128), goes_on, from);
-    report.evaluations += out.evaluations;
-    return out;
-  };
-  Fitted best = fitted(true, nullptr);
-  if (best.uses_ll128) {
-    Fitted without = fitted(false, nullptr);
-    // Either may be stuck in a valley that the other is not in.
-    Fitted with_again = fitted(true, &without.at), without_again = fitted(false, &best.at);
-    if (with_again.loss < best.loss) best = std::move(with_again);
-    if (without_again.loss < without.loss) without = std::move(without_again);
-    if (without.loss + weight_of_ll128 < best.loss) best = std::move(without);
+  Fitted best = fitted_with(loss, 1, goes_on, report.evaluations);
+  if (const double rate = slower_nics(loss, best, report.evaluations); rate < 1 && !(goes_on && !goes_on())) {
+    Fitted slow = fitted_with(loss, rate, goes_on, report.evaluations);
+    // What NICs carry of the rate tells the rate, by which NCCL chooses.
+    const double closer = std::clamp(rate * slow.factors.network, least_nic_rate, slowest_told);
+    Fitted again = fitted_with(loss, closer, goes_on, report.evaluations);
+    if (again.loss < slow.loss + told_apart) slow = std::move(again);
+    if (slow.loss + weight_of_a_premise < best.loss) best = std::move(slow);
   }
   report.fitted = best.names;
+  if (best.factors.nic_rate != 1) report.fitted.emplace_back("nic_rate");
   report.at_bounds = best.at_bounds;
   report.bounds = best.bounds;
   Calibration out;

@@ -23,10 +23,15 @@ constexpr Seconds not_looked_at{std::numeric_limits<double>::infinity()};
 /// One algorithm over the sizes, which are in order.
 class Curve {
  public:
-  Curve(const PreparedCollective& prepared, std::size_t algorithm, const std::vector<Bytes>& sizes)
-      : prepared_(prepared), algorithm_(algorithm), sizes_(sizes), times_(sizes.size(), not_looked_at) {}
+  Curve(const PreparedCollective& prepared, std::size_t algorithm, const std::vector<Bytes>& sizes,
+        const GoesOn& goes_on)
+      : prepared_(prepared),
+        algorithm_(algorithm),
+        sizes_(sizes),
+        goes_on_(goes_on),
+        times_(sizes.size(), not_looked_at) {}
 
-  /// Those that could be the fastest, given what others take; the rest may be left out.
+  /// Those that could be the fastest, given what others take; the rest may be left out, as is all once it is ended.
   const std::vector<Seconds>& times(const std::vector<Seconds>& others) {
     const std::size_t last = sizes_.size() - 1;
     for (std::size_t i = 0; i <= last; ++i)
@@ -38,6 +43,8 @@ class Curve {
     return times_;
   }
 
+  bool is_ended() const { return ended_; }
+
  private:
   bool any_matters(std::size_t begin, std::size_t end) const {
     return std::find(matters_.begin() + static_cast<std::ptrdiff_t>(begin),
@@ -45,7 +52,12 @@ class Curve {
                      true) != matters_.begin() + static_cast<std::ptrdiff_t>(end);
   }
 
-  void price(std::size_t i) { times_[i] = prepared_.price(algorithm_, sizes_[i]).estimate.total; }
+  void price(std::size_t i) {
+    if (const Result<Choice> choice = prepared_.price(algorithm_, sizes_[i], goes_on_); choice)
+      times_[i] = choice->estimate.total;
+    else
+      ended_ = true;
+  }
 
   double bytes(std::size_t i) const { return static_cast<double>(sizes_[i].value()); }
   double slope(std::size_t low, std::size_t high) const {
@@ -67,9 +79,10 @@ class Curve {
 
   /// What is read off a line lies above the bounds of its sizes too, for these are convex in the size.
   void fill(std::size_t low, std::size_t high) {
-    if (high - low < 2 || !any_matters(low + 1, high)) return;
+    if (ended_ || high - low < 2 || !any_matters(low + 1, high)) return;
     const std::size_t middle = bend(low, high);
     price(middle);
+    if (ended_) return;
     const Seconds line = on_line(low, high, middle);
     if (std::abs((times_[middle] - line) / times_[middle]) > near_enough) {
       fill(low, middle);
@@ -83,6 +96,8 @@ class Curve {
   const PreparedCollective& prepared_;
   std::size_t algorithm_;
   const std::vector<Bytes>& sizes_;
+  const GoesOn& goes_on_;
+  bool ended_ = false;
   std::vector<Seconds> times_;
   std::vector<bool> matters_;
 };
@@ -103,16 +118,18 @@ std::vector<std::size_t> by_promise(const PreparedCollective& prepared, std::siz
   return order;
 }
 
-Result<std::map<Bytes, Predicted>> all_sizes(const PlacedTable& place, bool look_at_all) {
+Result<std::map<Bytes, Predicted>> all_sizes(const PlacedTable& place, bool look_at_all, const GoesOn& goes_on) {
   const std::vector<Bytes> sizes = sizes_of(*place.table);
-  const auto prepared = PreparedCollective::make(*place.fabric, place.request(sizes.back()), {});
+  const auto prepared = PreparedCollective::make(*place.fabric, place.request(sizes.back()), {}, goes_on);
   if (!prepared) return prepared.errors();
   const std::vector<std::string> names = prepared->algorithms();
   std::vector<std::vector<Seconds>> times(names.size());
   std::vector<Seconds> least(sizes.size(), not_looked_at);
   for (const std::size_t a : by_promise(*prepared, names.size(), sizes.back())) {
     const std::vector<Seconds> all(sizes.size(), not_looked_at);
-    times[a] = Curve(*prepared, a, sizes).times(look_at_all ? all : least);
+    Curve curve(*prepared, a, sizes, goes_on);
+    times[a] = curve.times(look_at_all ? all : least);
+    if (curve.is_ended()) return Diagnostic{{}, "it was ended from outside before all sizes were looked at", {}};
     for (std::size_t i = 0; i < sizes.size(); ++i) least[i] = std::min(least[i], times[a][i]);
   }
   std::map<Bytes, Predicted> best;
@@ -138,10 +155,14 @@ const LargeGroups::Times* LargeGroups::keep(const Key& key, Times times) {
   return &known_.emplace(key, std::move(times)).first->second;
 }
 
-Result<Predicted> LargeGroups::fastest(const PlacedTable& place, Bytes size) {
+Result<Predicted> LargeGroups::fastest(const PlacedTable& place, Bytes size, const GoesOn& goes_on) {
   const Key key{place.fabric.get(), place.kind, place.group.size(), place.table};
   const Times* times = find(key);
-  if (times == nullptr) times = keep(key, all_sizes(place, look_at_all_));
+  if (times == nullptr) {
+    Times all = all_sizes(place, look_at_all_, goes_on);
+    if (!all && goes_on && !goes_on()) return all.errors();
+    times = keep(key, std::move(all));
+  }
   if (!*times) return times->errors();
   return (*times)->at(size);
 }

@@ -22,7 +22,8 @@ class LargeGroups {
   explicit LargeGroups(bool look_at_all = false) : look_at_all_(look_at_all) {}
   static bool covers(const PlacedTable& place) { return place.algorithm == "auto" && place.group.size() > 128; }
   /// Of a size of the table's; the fabric must stay alive. From any thread; two that ask for one table both look at it.
-  Result<Predicted> fastest(const PlacedTable&, Bytes size);
+  /// Fails, too, when it is ended, which is not remembered.
+  Result<Predicted> fastest(const PlacedTable&, Bytes size, const GoesOn& = {});
 
  private:
   using Key = std::tuple<const Fabric*, CollectiveKind, int, const MeasuredTable*>;

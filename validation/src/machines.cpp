@@ -7,6 +7,7 @@
 
 #include "collcast/nccl/communicator.hpp"
 #include "collcast/report/documents.hpp"
+#include "collcast/topology/switches.hpp"
 #include "derive_machine.hpp"
 #include "gpu_name.hpp"
 #include "lines.hpp"
@@ -233,7 +234,8 @@ Result<PlacedTable> Machines::place(const MeasuredTable& table) {
     return cannot(fmt::format("no forecast of the collective '{}'", printable(facts.collective)),
                   expected_one_of(facts.collective, collective_names()));
   if (facts.ranks == 0 || facts.nodes == 0)
-    return cannot("it does not say how many ranks on how many nodes there were", "give --ranks and --nodes");
+    return cannot("it does not say how many ranks on how many nodes there were",
+                  "give --ranks and --nodes; of a CSV table its sidecar, the .yaml of its name beside it, says so too");
   if (!facts.contradiction.empty())
     return Diagnostic{facts.contradicting, facts.contradiction,
                       "is it the sidecar of another table? Correct it, or remove it and give --ranks and --nodes"};
@@ -273,7 +275,8 @@ Result<PlacedTable> Machines::place(const MeasuredTable& table) {
   std::string remark = choice->remark;
   std::string algorithm = algorithm_of(facts, *kind, remark);
   nccl::Environment environment = environment_of(facts, spec, remark);
-  for (const Diagnostic& one : warnings(environment, nodes, spec)) add_remark(remark, one.message);
+  for (const Diagnostic& one : warnings(environment, nodes, spec, *kind == CollectiveKind::alltoall))
+    add_remark(remark, one.message);
   return PlacedTable{&table,
                      spec.name,
                      choice->matched_by,
@@ -289,12 +292,32 @@ Result<PlacedTable> Machines::place(const MeasuredTable& table) {
                      by == nullptr ? std::string() : other_description(*by, spec, set_)};
 }
 
+void MachineWarnings::add(const Fabric& fabric) {
+  MachineSummary machine = summary(fabric);
+  machine.library = library_;
+  Diagnostics found = switches_apart(fabric.spec());
+  for (std::string& text : machine_warnings(machine)) found.push_back({{fabric.spec().file}, std::move(text), ""});
+  for (Diagnostic& one : found)
+    if (seen_.insert(fabric.spec().name + one.message).second) all_.push_back(std::move(one));
+}
+
+Diagnostics machine_warnings(const std::vector<MeasuredTable>& tables, Machines& machines, Library library) {
+  MachineWarnings out{std::string(to_string(library))};
+  for (const MeasuredTable& table : tables)
+    if (const Result<PlacedTable> place = machines.place(table)) out.add(*place->fabric);
+  return out.all();
+}
+
 Library usual_library(const std::vector<MeasuredTable>& tables, Machines& machines) {
+  bool any = false;
   for (const MeasuredTable& table : tables) {
     const Result<PlacedTable> place = machines.place(table);
     if (place && usual_library(place->fabric->spec()) == Library::nccl) return Library::nccl;
+    any = any || place.ok();
   }
-  return Library::ideal;
+  // Of tables that have no place the machine that was named for all.
+  const bool is_named = !any && machines.specs().size() == 1;
+  return is_named ? usual_library(machines.specs().front()) : Library::ideal;
 }
 
 }  // namespace collcast

@@ -47,15 +47,15 @@ std::string statistic_remark(const MeasuredTable& table, Statistic statistic) {
                      to_string(statistic));
 }
 
-Prediction ideal_prediction(Method method, const EngineOptions& engine) {
-  return [by_formula = method == Method::estimate, engine, large = std::make_shared<LargeGroups>()](
+Prediction ideal_prediction(Method method, const EngineOptions& engine, const GoesOn& goes_on) {
+  return [by_formula = method == Method::estimate, engine, goes_on, large = std::make_shared<LargeGroups>()](
              const PlacedTable& place, const CollectiveRequest& request) -> Result<Predicted> {
     if (by_formula && LargeGroups::covers(place)) {
-      Result<Predicted> known = large->fastest(place, request.size);
+      Result<Predicted> known = large->fastest(place, request.size, goes_on);
       if (!known) return known.errors();
       return Predicted{known->time + place.base_latency, known->algorithm};
     }
-    const Result<Choice> choice = fastest(*place.fabric, request, {place.algorithm});
+    const Result<Choice> choice = fastest(*place.fabric, request, {place.algorithm}, goes_on);
     if (!choice) return choice.errors();
     const std::string algorithm = choice->options.algorithm;
     if (by_formula) return Predicted{choice->estimate.total + place.base_latency, algorithm};

@@ -62,6 +62,8 @@ Result<std::vector<Choice>> choose(const Fabric&, const CollectiveRequest&, cons
 /// choose()'s first alone, at a fraction of the work: what cannot come below the best so far, because of the bytes over
 /// its busiest link, is not looked at.
 Result<Choice> fastest(const Fabric&, const CollectiveRequest&, const CollectivePolicy&);
+/// The same; fails, too, when it is ended.
+Result<Choice> fastest(const Fabric&, const CollectiveRequest&, const CollectivePolicy&, const GoesOn&);
 
 /// Where the closed form is approximate it cannot tell near candidates apart: simulates those of `choices` (as of
 /// choose) that are approximate, of at most two million messages and within the engine's memory, from the first to the

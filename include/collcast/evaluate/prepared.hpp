@@ -33,6 +33,8 @@ class PreparedCollective {
   std::vector<std::string> algorithms() const;
   /// One of them, with its best chunks.
   Choice price(std::size_t algorithm, Bytes size) const;
+  /// The same; fails when it is ended.
+  Result<Choice> price(std::size_t algorithm, Bytes size, const GoesOn&) const;
   /// It takes no less than this, whatever the chunks; convex in the size.
   Seconds at_least(std::size_t algorithm, Bytes size) const;
 

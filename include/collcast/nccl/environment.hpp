@@ -119,7 +119,8 @@ std::string text_of(const Environment&);
 /// network is sockets as it is described, and an NCCL_IB_HCA with fewer names than NICs; a level of NCCL_P2P_LEVEL that
 /// some pairs of its GPUs are beyond; chunks of sends and receives; what not_modelled.hpp has. And that forecasts of
 /// CollNet are rough, where it is taken.
-Diagnostics warnings(const Environment&, int nodes, const TopologySpec&);
+/// `has_alltoall`: calls may be of it, whose order of sends and receives some variables change.
+Diagnostics warnings(const Environment&, int nodes, const TopologySpec&, bool has_alltoall = true);
 /// Names of variables that change nothing on that machine: `without_effect` but for such an NCCL_IB_HCA, those of
 /// CollNet on one that has none, what versions of NCCL before have not, NCCL_NVB_DISABLE where no GPU sends through
 /// another, NCCL_P2P_LEVEL where pairs reach each other as without.

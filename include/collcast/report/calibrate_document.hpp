@@ -77,9 +77,12 @@ struct CalibrateReport {
   std::vector<std::string> said;  ///< warnings that people had on the error stream
 };
 
-/// A sentence per machine with no more rows than parameters, and per machine and band that is worse than without its
-/// fit or far off with it.
+/// A sentence per machine with no more rows than parameters, or with a network far from its description, and per
+/// machine and band that is worse than without its fit or far off with it.
 std::vector<std::string> fit_warnings(const CalibrateReport&);
+
+/// That the fit has the network carry under a fifth of what it is described with, by machine; empty: it does not.
+std::string far_network_text(const CalibrateReport::Machine&, bool is_nccl);
 
 /// Row by row, what the fit leaves, as CSV.
 void write_residuals(std::ostream&, const CalibrateReport&);

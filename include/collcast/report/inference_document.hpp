@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "collcast/base/diagnostic.hpp"
 #include "collcast/base/quantity.hpp"
 #include "collcast/report/table.hpp"
 #include "collcast/report/training_document.hpp"
@@ -82,6 +83,7 @@ struct InferenceReport {
   std::size_t not_reached = 0;           ///< rows that there was no time for
   std::vector<InferenceBudgetOutcome> budgets;
   std::vector<std::string> warnings;
+  Diagnostics of_machines = {};                ///< what forecasts on them leave out; said where warnings are
   std::vector<TtftRemainder> remainders = {};  ///< by backend
 };
 

@@ -25,7 +25,12 @@ struct SavedTerm {
 };
 /// What a figure was made from: an input, or a choice such as the algorithm.
 struct SavedFact {
+  /// What a page lists such facts by.
+  enum class About { other, machine_digest, calibrated_machine, parameter, unused_table, fault };
   std::string name, value;
+  About about = About::other;
+  std::string of = {};    ///< the machine or table; its name may be any text
+  std::string part = {};  ///< of a parameter its name, of a calibrated machine what the fit holds for
 };
 
 struct SavedRow {

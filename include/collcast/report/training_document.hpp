@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "collcast/base/diagnostic.hpp"
 #include "collcast/base/quantity.hpp"
 #include "collcast/report/validate_document.hpp"
 #include "collcast/workload/step.hpp"
@@ -108,6 +109,7 @@ struct TrainingReport {
   std::size_t not_reached = 0;           ///< rows that there was no time for
   std::vector<TrainingBudgetOutcome> budgets;
   std::vector<std::string> warnings;
+  Diagnostics of_machines = {};  ///< what forecasts on them leave out; said where warnings are
 };
 
 /// Each source by tier and in all, then all sources.

@@ -155,10 +155,16 @@ struct NcclFactors {
   double host_bridge = 1;   ///< of what PCIe carries between GPUs whose ways meet in the host's bridge, by any protocol
   double sockets = 1;       ///< beyond that, where they meet beyond the sockets' links
   bool takes_ll128 = true;  ///< no factor: false where NCCL was seen to take LL and Simple only
+  /// Of the network's described rate what NICs are seen to have, which NCCL chooses by; `network` is beyond it.
+  double nic_rate = 1;
 };
 inline constexpr const char* links_why =
     "to line rate: NVLink reaches 0.77 or 0.83 of it without a calibration, of PCIe NCCL may count a third; under a "
     "fifth is a fault";
+/// What nic_rate may be: sockets over a port of 10 Gb/s in place of RDMA over one of 400 carry a fortieth.
+inline constexpr double least_nic_rate = 0.01;
+/// Below it a network is another one than the machine is described with, or has a fault.
+inline constexpr double far_off_network = 0.2;
 /// A factor by the name that files and reports have for it, with what it may be, in files and in fits, and why.
 struct NcclFactor {
   const char* name;
@@ -180,9 +186,9 @@ inline constexpr std::array<NcclFactor, 16> nccl_factors{{
     {"ll", &NcclFactors::ll, 0.2, 4, links_why, true},
     {"ll128", &NcclFactors::ll128, 0.2, 4, links_why, true},
     {"simple", &NcclFactors::simple, 0.2, 4, links_why, true},
-    {"network", &NcclFactors::network, 0.1, 1.32,
-     "to line rate: without a calibration NICs reach 0.975 of it, 0.76 over the host's bridge; under a tenth is a "
-     "fault",
+    {"network", &NcclFactors::network, 0.01, 1.32,
+     "to line rate: without a calibration NICs reach 0.975 of it, 0.76 over the host's bridge; under a fifth is a "
+     "fault or another network, which the fit says",
      false, true},
     {"channel", &NcclFactors::channel, 0.1, 5, "a block starts in the shadow of others, or in 0.3 us"},
     {"simple_network_hop", &NcclFactors::simple_network_hop, 0.1, 10,

@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -85,6 +86,21 @@ class Machines {
   bool only_one_ = false;
   std::map<std::pair<std::string, int>, std::shared_ptr<const Fabric>> fabrics_;
 };
+
+/// What forecasts on machines leave out, whatever is measured there; each once.
+class MachineWarnings {
+ public:
+  explicit MachineWarnings(std::string library) : library_(std::move(library)) {}
+  void add(const Fabric&);
+  const Diagnostics& all() const { return all_; }
+
+ private:
+  std::string library_;
+  std::set<std::string> seen_;
+  Diagnostics all_;
+};
+/// Of those that tables are of.
+Diagnostics machine_warnings(const std::vector<MeasuredTable>&, Machines&, Library);
 
 /// nccl where any of the tables was measured on a machine that runs it.
 Library usual_library(const std::vector<MeasuredTable>&, Machines&);

@@ -21,8 +21,9 @@ struct Predicted {
 using Prediction = std::function<Result<Predicted>(const PlacedTable&, const CollectiveRequest&)>;
 
 /// The textbook on the fabric, by closed form or simulation, with the algorithm that is fastest by closed form.
-/// A prediction is one time: of `both` the simulation's. `engine` is how simulations are watched.
-Prediction ideal_prediction(Method, const EngineOptions& engine = {});
+/// A prediction is one time: of `both` the simulation's. `engine` is how simulations are watched; a closed form that
+/// `goes_on` ends fails.
+Prediction ideal_prediction(Method, const EngineOptions& engine = {}, const GoesOn& goes_on = {});
 /// NCCL as it runs, by closed form, with the variables that a table was measured with; those that are `given` go before
 /// them. What is given must be readable.
 Prediction nccl_prediction(std::vector<nccl::Setting> given = {}, nccl::Files = {});

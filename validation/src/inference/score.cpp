@@ -10,6 +10,7 @@
 #include "collcast/base/loop_order.hpp"
 #include "collcast/topology/fabric.hpp"
 #include "collcast/validation/inference.hpp"
+#include "collcast/validation/machines.hpp"
 
 namespace collcast {
 
@@ -191,6 +192,7 @@ InferenceReport validate_inference(const InferenceTables& tables, const ServedMo
                       pieces.step();
                     }));
   std::map<std::string, ScoringMachine> used;
+  MachineWarnings warnings(out.library);
   for (const Job& job : jobs) {
     if (!job.reached) {
       ++out.not_reached;
@@ -202,10 +204,12 @@ InferenceReport validate_inference(const InferenceTables& tables, const ServedMo
     }
     if (used.count(job.topology) == 0)
       used[job.topology] = {job.topology, digest(job.fabric->spec()), false, Seconds(0)};
+    warnings.add(*job.fabric);
     out.rows.push_back(deviation(job));
   }
   cross_validate(out);
   for (const auto& [name, machine] : used) out.machines.push_back(machine);
+  out.of_machines = warnings.all();
   for (const ServerSettings& line : tables.servers) out.settings.push_back(line.said);
   return out;
 }

@@ -9,6 +9,7 @@
 
 #include "collcast/base/loop_order.hpp"
 #include "collcast/topology/fabric.hpp"
+#include "collcast/validation/machines.hpp"
 #include "collcast/validation/training.hpp"
 #include "collcast/workload/search.hpp"
 #include "gpu_name.hpp"
@@ -202,6 +203,7 @@ TrainingReport validate_training(const TrainingTables& tables, const ScoredMachi
                       pieces.step();
                     }));
   std::map<std::string, ScoringMachine> used;
+  MachineWarnings warnings(out.library);
   for (const Job& job : jobs) {
     if (!job.reached) {
       ++out.not_reached;
@@ -213,9 +215,11 @@ TrainingReport validate_training(const TrainingTables& tables, const ScoredMachi
     }
     if (used.count(job.topology) == 0)
       used[job.topology] = {job.topology, digest(job.machine->fabric.spec()), false, Seconds(0)};
+    warnings.add(job.machine->fabric);
     out.rows.push_back(deviation(job));
   }
   for (const auto& [name, machine] : used) out.machines.push_back(machine);
+  out.of_machines = warnings.all();
   cross_validate(out.rows);
   return out;
 }
