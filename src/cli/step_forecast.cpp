@@ -16,7 +16,6 @@
 #include "collcast/base/text.hpp"
 #include "collcast/base/units.hpp"
 #include "collcast/engine/footprint.hpp"
-#include "collcast/workload/nearest_layout.hpp"
 
 namespace collcast::cli {
 
@@ -60,16 +59,14 @@ std::string policy_options(const Scenario& scenario) {
   return out;
 }
 
-/// The layout in the GPUs that the job has.
+/// The layout in the GPUs that the job has, and what else does not fit, so that a number of ranks hides none of it.
 Diagnostics check_layout(const Scenario& scenario, const Fabric& fabric) {
   Diagnostics wrong = check_ranks(scenario, fabric);
-  if (scenario.ranks == 0 || !scenario.step || scenario.step->layout.world() <= scenario.ranks) return wrong;
-  const int needed = scenario.step->layout.world(), there = std::min(scenario.ranks, fabric.rank_count());
-  std::string hint = fmt::format("use ranks {}, or a smaller layout", needed);
-  if (const std::string nearest = nearest_layout(*scenario.step, there, scenario.origins); !nearest.empty())
-    hint += "; the nearest layout that works: " + nearest;
-  wrong.push_back({scenario.origins.of("ranks"),
-                   fmt::format("the layout needs {} GPUs, ranks is {}", needed, scenario.ranks), std::move(hint)});
+  if (scenario.ranks == 0 || !scenario.step) return wrong;
+  // Of ranks that the machine has not, which is said, those of the job are gone by as far as the layout fits these.
+  const bool fits = scenario.step->layout.world() <= scenario.ranks;
+  append(wrong,
+         check_step(*scenario.step, fits ? scenario.ranks : fabric.rank_count(), scenario.origins, scenario.ranks));
   return wrong;
 }
 
