@@ -11,25 +11,14 @@
 #include "collcast/base/product.hpp"
 #include "collcast/base/units.hpp"
 #include "collcast/workload/own_schedule.hpp"
-#include "collcast/workload/precisions.hpp"
 #include "collcast/workload/step.hpp"
 #include "workload/checks/misfits.hpp"
 #include "workload/gradient_exchange.hpp"
 #include "workload/layer/parameters.hpp"
-#include "workload/layer/precision.hpp"
 
 namespace collcast {
 
 namespace {
-
-/// Those of `map` that are among `known`.
-template <class Map>
-std::vector<std::string> keys(const Map& map, const std::vector<std::string>& known) {
-  std::vector<std::string> names;
-  for (const auto& [name, value] : map)
-    if (std::ranges::find(known, name) != known.end()) names.push_back(name);
-  return names;
-}
 
 using workload::Hint;
 using workload::near_divisors;
@@ -73,7 +62,7 @@ class Check {
       workload::check_adapters(misfits_);
       workload::check_narrow_products(misfits_);
     }
-    kernels();
+    workload::check_kernels(misfits_);
     return misfits_;
   }
 
@@ -519,39 +508,6 @@ class Check {
               " of gradients into more than " + std::to_string(workload::most_buckets) + " pieces",
           "use a bucket of " + format_bytes(Bytes(static_cast<std::int64_t>(largest / workload::most_buckets) + 1)) +
               " or more");
-  }
-
-  template <class Map>
-  void needs(const Map& map, const std::string& key, const std::string& what) {
-    if (map.find(key) == map.end())
-      wrong({in_.serving ? "inference.precision" : "training.precision", "training.attention", "topology"},
-            what + " has no figure for " + key,
-            expected_one_of(key, keys(map, in_.serving ? serving_precisions() : training_precisions())));
-  }
-
-  void kernels() {
-    const std::string& name = in_.options.precision;
-    const auto precision = in_.serving ? workload::serving_precision(name) : workload::training_precision(name);
-    if (!precision) {
-      wrong({in_.serving ? "inference.precision" : "training.precision"}, "unknown precision '" + name + "'",
-            expected_one_of(name, in_.serving ? serving_precisions() : training_precisions()));
-      return;
-    }
-    if (in_.gpu.model.empty()) {
-      wrong({"topology"}, "the machine has no GPUs that compute",
-            "use a topology with compute rates, such as dgx-h100");
-      return;
-    }
-    const std::string gpu = "the data sheet of " + in_.gpu.model + seen("topology.gpu.peak");
-    const std::string table = "the kernel table '" + in_.kernels.name + "'" + seen("topology.gpu.kernels");
-    needs(in_.gpu.peak, precision->linear, gpu);
-    needs(in_.kernels.gemm, precision->linear, table + " (gemm)");
-    if (precision->core != precision->linear) {
-      needs(in_.gpu.peak, precision->core, gpu);
-      needs(in_.kernels.gemm, precision->core, table + " (gemm)");
-    }
-    if (in_.options.attention == Attention::flash)
-      needs(in_.kernels.attention, precision->core, table + " (attention)");
   }
 
   const StepInputs& in_;
