@@ -116,6 +116,11 @@ bool is_of_simulation(const Diagnostics& errors) {
   });
 }
 
+/// The timeline is too long, which is told of the batch: the closed form has nothing against that.
+bool is_of_long_timeline(const Diagnostics& errors, const Origins& origins) {
+  return errors.size() == 1 && to_text(errors.front().where) == to_text(origins.of("batch.global_batch"));
+}
+
 /// What was known when the watch ended the rest.
 struct Known {
   std::optional<StepResult> by_formula;  ///< the closed form
@@ -251,12 +256,13 @@ Result<StepResult> run_as_far(const AskedStep& asked, const Session& session, St
   run.folded_alone = result && args.unfolded && !run.unfolded;
   const bool is_ended = !result && asked.patience.has_ended_work();
   const bool is_beyond = !result && !is_ended && is_of_simulation(result.errors());
-  if ((is_ended || is_beyond) && asked.method == Method::both && !args.must_simulate) {
+  const bool is_long = !result && !is_ended && is_of_long_timeline(result.errors(), asked.scenario.origins);
+  if ((is_ended || is_beyond || is_long) && asked.method == Method::both && !args.must_simulate) {
     Result<StepResult> closed = known.by_formula
                                     ? Result<StepResult>(std::move(*known.by_formula))
                                     : forecast_mean(asked.scenario, asked.fabric, run.effect, asked.patience.goes_on());
     run.partial = closed.ok();
-    if (closed && is_beyond) run.lack = fmt::format("not simulated: {}", result.errors().front().message);
+    if (closed && !is_ended) run.lack = fmt::format("not simulated: {}", result.errors().front().message);
     if (closed) result = std::move(closed);
   }
   if (!result && is_ended) return unfinished(asked.method, asked.patience, known);
