@@ -121,6 +121,8 @@ void read_full_at(Reader& reader, Object& o, const std::string& section, int lay
 void read_window(Reader& reader, const Node& node, Part part, int layers, SlidingWindow& w) {
   Object o(reader, node, "model.window");
   figure(o, part, "tokens", w.tokens, AsCount{0, max_count});
+  // Without a window nothing is left of a pattern that config.json has; one beside it here is held to it.
+  if (o.has("tokens") && w.tokens == 0) w = {};
   o.optional("full_every", w.full_every, AsCount{0, max_count});
   o.optional("full_first", w.full_first, AsCount{0, max_count});
   read_full_at(reader, o, "model.window", layers, w.full_at);
