@@ -24,21 +24,23 @@ struct LlamaFamily {
   bool states_ffn = true;
 };
 
+  bool states_heads = true;
 /// RMSNorm, gated MLP, rotary positions, no biases. Absent key and value heads are as many as the heads.
 TransformerConfig read_family(Object& o, const LlamaFamily& family) {
   TransformerConfig m;
   m.gated_mlp = true;
+  bool states_vocab = true;
   m.tied_embeddings = family.tied;
   const auto count = [&](const char* key, bool required, int& out) {
     required ? o.required(key, out, AsCount{}) : o.optional(key, out, AsCount{});
   };
   count("num_hidden_layers", true, m.layers);
   count("hidden_size", true, m.hidden);
-  count("num_attention_heads", true, m.heads);
+  count("num_attention_heads", family.states_heads, m.heads);
   count("num_key_value_heads", family.states_kv_heads, m.kv_heads);
   count("head_dim", family.states_head_dim, m.head_dim);
   if (family.states_ffn) count("intermediate_size", true, m.ffn);
-  count("vocab_size", true, m.vocab);
+  count("vocab_size", family.states_vocab, m.vocab);
   o.optional("tie_word_embeddings", m.tied_embeddings, AsTruth{});
   return m;
 }
@@ -62,6 +64,20 @@ TransformerConfig read_nemotron(Object& o) {
   m.gated_mlp = false;
   return m;
 }
+/// Published files leave out what is as transformers has it (configuration_gemma3.py: Gemma3TextConfig; google/
+/// gemma-3-4b-it has no heads, all models of images and text no vocab_size).
+TransformerConfig read_gemma3(Object& o) {
+  TransformerConfig m = read_family(o, {.states_heads = false, .tied = true, .states_vocab = false});
+  const auto absent = [](int& value, int usual) {
+    if (value == 0) value = usual;
+  };
+  absent(m.heads, 8);
+  absent(m.kv_heads, 4);
+  absent(m.head_dim, 256);
+  absent(m.vocab, 262'208);
+  return m;
+}
+
 
 TransformerConfig read_nemotron_h(Object& o) {
   o.allow({"attention_head_dim"});
@@ -292,7 +308,7 @@ std::vector<Architecture> supported_architectures() {
           {"Qwen3ForCausalLM", "qwen3", read_qwen3, if_asked},
           {"GemmaForCausalLM", "gemma", read_gemma},
           {"Gemma2ForCausalLM", "gemma2", read_gemma, alternating},
-          {"Gemma3ForCausalLM", "gemma3_text", read_gemma, one_in_six},
+          {"Gemma3ForCausalLM", "gemma3_text", read_gemma3, one_in_six},
           {"CohereForCausalLM", "cohere", read_cohere},
           {"Cohere2ForCausalLM", "cohere2", read_cohere, one_in_four},
           {"NemotronForCausalLM", "nemotron", read_nemotron},

@@ -30,11 +30,11 @@ std::string seen_at(const Reader& reader, const std::string& path) {
 namespace {
 
 Result<TransformerConfig> load_config(std::string name, const Location& where, const std::string& folder,
-                                      const std::vector<std::string>& scenarios, Origins& origins,
+                                      const std::vector<std::string>& scenarios, const Node& beside, Origins& origins,
                                       Diagnostics& warnings, std::optional<Quantization>& quantized) {
   const Result<std::string> text = read_named(name, where, folder, scenarios);
   if (!text) return text.errors();
-  return read_hf_config(*text, name, origins, warnings, quantized);
+  return read_hf_config(*text, name, beside, origins, warnings, quantized);
 }
 
 /// Head sizes that follow from the others unless they were given.
@@ -171,7 +171,7 @@ TransformerConfig read_model(Reader& reader, const Node& node, bool trains, cons
     Diagnostics warnings;
     const Location where = node.find("config")->at.location();
     const Result<TransformerConfig> loaded =
-        load_config(config, where, folder_of(where, file), scenarios, origins, warnings, quantized);
+        load_config(config, where, folder_of(where, file), scenarios, node, origins, warnings, quantized);
     for (const Diagnostic& warning : warnings) reader.warn(warning);
     if (loaded) {
       m = *loaded;

@@ -283,7 +283,8 @@ TEST_CASE("a misspelt field is pointed at: as the missing one that it may be, or
         "config.json:1:1: error: required key 'num_hidden_layers' is missing\n"
         "    hint: is 'num_hiden_layers' (config.json:" +
             std::to_string(line_of(slip, "num_hiden_layers")) +
-            ":3) meant? expected a whole number from 1 to 10000000, without unit\n");
+            ":3) meant? expected a whole number from 1 to 10000000, without unit; or give 'model.layers' in the "
+            "scenario\n");
   const Diagnostics found = warnings(renamed(llama, "num_key_value_heads", "num_key_value_head"));
   REQUIRE(found.size() == 1);
   CHECK(found[0].message == "key 'num_key_value_head' is not read");
