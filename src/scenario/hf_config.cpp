@@ -203,18 +203,21 @@ void note_places(const Node& tree, Origins& origins) {
       {"layers", {"num_hidden_layers", "n_layer", "n_layers"}},
       {"hidden", {"hidden_size", "n_embd", "d_model"}},
       {"heads", {"num_attention_heads", "n_head", "n_heads"}},
-      {"kv_heads", {"num_key_value_heads", "num_kv_heads", "num_attention_heads", "n_head", "n_heads"}},
+      {"kv_heads", {"num_key_value_heads", "num_kv_heads", "n_head_kv", "num_attention_heads", "n_head", "n_heads"}},
       {"head_dim", {"head_dim", "attention_head_dim", "hidden_size", "n_embd", "d_model"}},
-      {"ffn", {"intermediate_size", "n_inner", "ffn_hidden_size", "n_embd", "hidden_size", "d_model"}},
+      {"ffn",
+       {"intermediate_size_mlp", "intermediate_size", "n_inner", "ffn_hidden_size", "n_embd", "hidden_size",
+        "d_model"}},
       {"vocab", {"vocab_size"}},
       {"learned_positions", {"n_positions"}},
       {"experts.count", {"num_local_experts", "num_experts", "n_routed_experts"}},
       {"experts.top_k", {"num_experts_per_tok"}},
       {"experts.ffn", {"moe_intermediate_size", "intermediate_size"}},
       {"experts.shared_ffn",
-       {"shared_expert_intermediate_size", "moe_shared_expert_intermediate_size", "n_shared_experts"}},
+       {"shared_expert_intermediate_size", "moe_shared_expert_intermediate_size", "n_shared_experts",
+        "intermediate_size"}},
       {"experts.dense_layers", {"first_k_dense_replace"}},
-      {"experts.every", {"decoder_sparse_step", "moe_layer_freq"}},
+      {"experts.every", {"decoder_sparse_step", "moe_layer_freq", "interleave_moe_layer_step"}},
       {"experts.groups", {"n_group"}},
       {"experts.latent", {"moe_latent_size"}},
       {"experts.group_top_k", {"topk_group"}},
@@ -236,9 +239,11 @@ void note_places(const Node& tree, Origins& origins) {
       {"sparse_attention.heads", {"index_n_heads"}},
       {"sparse_attention.dim", {"index_head_dim"}},
       {"sparse_attention.top_k", {"index_topk"}},
-      {"window", {"sliding_window"}},
-      {"window.tokens", {"sliding_window"}},
-      {"window.full_every", {"sliding_window_pattern", "_sliding_window_pattern", "sliding_window"}},
+      {"window", {"sliding_window", "attention_chunk_size"}},
+      {"window.tokens", {"sliding_window", "attention_chunk_size"}},
+      {"window.full_every",
+       {"sliding_window_pattern", "_sliding_window_pattern", "no_rope_layer_interval", "sliding_window",
+        "attention_chunk_size"}},
       {"window.full_first", {"max_window_layers", "sliding_window"}},
       {"parallel_mlp", {"use_parallel_residual", "parallel_attn", "new_decoder_architecture"}},
       {"dropout", {"resid_pdrop", "hidden_dropout"}}};
@@ -305,12 +310,12 @@ Result<TransformerConfig> read_hf_config(std::string_view text, const std::strin
   const Architecture& architecture = text_part->architecture;
   Object o(reader, node, "", Null::is_missing);
   know_other_names(o);
+  know_what_is_beside(o, beside);
   TransformerConfig model = architecture.read(o);
   // A model of text and images says this of the whole.
   if (&node != &*tree && node.find("tie_word_embeddings") == nullptr)
     outer.optional("tie_word_embeddings", model.tied_embeddings, AsTruth{});
   if (architecture.layers != nullptr) architecture.layers(reader, o, model);
-  know_what_is_beside(o, beside);
   input::read_windows(reader, o, architecture.windows, model);
   warn_of_experts(reader, node, model);
   warn_of_shared_choices(reader, node, model);
@@ -331,7 +336,7 @@ Result<TransformerConfig> parse_hf_config(std::string_view text, std::string_vie
   Origins unused;
   Diagnostics passed_over;
   std::optional<input::Quantization> not_asked;
-  return input::read_hf_config(text, std::string(file_name), unused, passed_over, not_asked);
+  return input::read_hf_config(text, std::string(file_name), {}, unused, passed_over, not_asked);
 }
 
 }  // namespace collcast

@@ -458,22 +458,23 @@ TEST_CASE("two wrong fields are two diagnostics") {
 TEST_CASE("another architecture is named, with what is supported and what is missing") {
   const auto m = parse_hf_config("{\"architectures\": [\"BloomForCausalLM\"], \"hidden_size\": 64, \"vocab_size\": 9}",
                                  "config.json");
-  CHECK(
-      to_text(m.errors()) ==
-      "config.json:1:20: error: architecture 'BloomForCausalLM' is not supported\n"
-      "    hint: supported: LlamaForCausalLM, MistralForCausalLM, Phi3ForCausalLM, Qwen2ForCausalLM, Qwen3ForCausalLM, "
-      "GemmaForCausalLM, Gemma2ForCausalLM, Gemma3ForCausalLM, CohereForCausalLM, Cohere2ForCausalLM, "
-      "NemotronForCausalLM, NemotronHForCausalLM, MixtralForCausalLM, "
-      "MiniMaxM2ForCausalLM, GptOssForCausalLM, Grok1ModelForCausalLM, Qwen2MoeForCausalLM, Qwen3MoeForCausalLM, "
-      "Qwen3NextForCausalLM, Qwen3_5ForCausalLM, Qwen3_5MoeForCausalLM, Qwen3_5ForConditionalGeneration, "
-      "Qwen3_5MoeForConditionalGeneration, "
-      "DeepseekV2ForCausalLM, "
-      "DeepseekV3ForCausalLM, DeepseekV32ForCausalLM, GlmMoeDsaForCausalLM, GPT2LMHeadModel, "
-      "GPTJForCausalLM, GPTNeoXForCausalLM, FalconForCausalLM, MPTForCausalLM; of the fields of a dense transformer it "
-      "lacks: "
-      "num_hidden_layers, "
-      "num_attention_heads, "
-      "intermediate_size\n");
+  CHECK(to_text(m.errors()) ==
+        "config.json:1:20: error: architecture 'BloomForCausalLM' is not supported\n"
+        "    hint: supported: LlamaForCausalLM, MistralForCausalLM, Llama4ForCausalLM, Olmo2ForCausalLM, "
+        "Phi3ForCausalLM, Qwen2ForCausalLM, Qwen3ForCausalLM, "
+        "GemmaForCausalLM, Gemma2ForCausalLM, Gemma3ForCausalLM, CohereForCausalLM, Cohere2ForCausalLM, "
+        "NemotronForCausalLM, NemotronHForCausalLM, MixtralForCausalLM, "
+        "MiniMaxM2ForCausalLM, GptOssForCausalLM, Grok1ModelForCausalLM, Qwen2MoeForCausalLM, Qwen3MoeForCausalLM, "
+        "Qwen3NextForCausalLM, Qwen3_5ForCausalLM, Qwen3_5MoeForCausalLM, Qwen3_5ForConditionalGeneration, "
+        "Qwen3_5MoeForConditionalGeneration, "
+        "DeepseekV2ForCausalLM, "
+        "DeepseekV3ForCausalLM, DeepseekV32ForCausalLM, GlmMoeDsaForCausalLM, Glm4MoeForCausalLM, GPT2LMHeadModel, "
+        "GPTJForCausalLM, GPTNeoXForCausalLM, FalconForCausalLM, RWForCausalLM, MPTForCausalLM; of the fields of a "
+        "dense transformer it "
+        "lacks: "
+        "num_hidden_layers, "
+        "num_attention_heads, "
+        "intermediate_size\n");
   CHECK(parse_hf_config("{}", "config.json").errors().at(0).message == "required key 'architectures' is missing");
   CHECK(parse_hf_config("{\"architectures\": []}", "config.json").errors().at(0).message ==
         "required key 'architectures' is missing");
