@@ -291,7 +291,7 @@ TEST_CASE("progress has the rate of messages and the time left") {
 }
 
 TEST_CASE("a step too long to be simulated has its closed form, and an error only where that is no answer") {
-  const std::string longest_step = "step gpt3-512gpu --set batch.global_batch=3072000 ";
+  const std::string longest_step = "step gpt3-512gpu --set batch.global_batch=30720 ";
   const Called called = call(longest_step + "--format json");
   INFO(called.err);
   CHECK(called.exit == 0);
@@ -302,5 +302,5 @@ TEST_CASE("a step too long to be simulated has its closed form, and an error onl
   CHECK(doc["step_s"] == Json::parse(call(longest_step + "--method estimate --format json").out)["step_s"]);
   const Called simulated = call(longest_step + "--method simulate");
   CHECK(simulated.exit == 2);
-  CHECK_THAT(simulated.err, Contains("batch.global_batch=3072000:1:26: error: the timeline would have "));
+  CHECK_THAT(simulated.err, Contains("batch.global_batch=30720:1:26: error: the timeline would have "));
 }
