@@ -16,7 +16,6 @@
 #include "collcast/base/text.hpp"
 #include "collcast/base/units.hpp"
 #include "collcast/engine/footprint.hpp"
-#include "collcast/workload/nearest_layout.hpp"
 
 namespace collcast::cli {
 
@@ -60,16 +59,14 @@ std::string policy_options(const Scenario& scenario) {
   return out;
 }
 
-/// The layout in the GPUs that the job has.
+/// The layout in the GPUs that the job has, and what else does not fit, so that a number of ranks hides none of it.
 Diagnostics check_layout(const Scenario& scenario, const Fabric& fabric) {
   Diagnostics wrong = check_ranks(scenario, fabric);
-  if (scenario.ranks == 0 || !scenario.step || scenario.step->layout.world() <= scenario.ranks) return wrong;
-  const int needed = scenario.step->layout.world(), there = std::min(scenario.ranks, fabric.rank_count());
-  std::string hint = fmt::format("use ranks {}, or a smaller layout", needed);
-  if (const std::string nearest = nearest_layout(*scenario.step, there, scenario.origins); !nearest.empty())
-    hint += "; the nearest layout that works: " + nearest;
-  wrong.push_back({scenario.origins.of("ranks"),
-                   fmt::format("the layout needs {} GPUs, ranks is {}", needed, scenario.ranks), std::move(hint)});
+  if (scenario.ranks == 0 || !scenario.step) return wrong;
+  // Of ranks that the machine has not, which is said, those of the job are gone by as far as the layout fits these.
+  const bool fits = scenario.step->layout.world() <= scenario.ranks;
+  append(wrong,
+         check_step(*scenario.step, fits ? scenario.ranks : fabric.rank_count(), scenario.origins, scenario.ranks));
   return wrong;
 }
 
@@ -117,6 +114,11 @@ bool is_of_simulation(const Diagnostics& errors) {
   return !errors.empty() && std::all_of(errors.begin(), errors.end(), [](const Diagnostic& error) {
     return error.where.file == "simulation" || error.where.file == memory_place;
   });
+}
+
+/// The timeline is too long, which is told of the batch: the closed form has nothing against that.
+bool is_of_long_timeline(const Diagnostics& errors, const Origins& origins) {
+  return errors.size() == 1 && to_text(errors.front().where) == to_text(origins.of("batch.global_batch"));
 }
 
 /// What was known when the watch ended the rest.
@@ -254,12 +256,13 @@ Result<StepResult> run_as_far(const AskedStep& asked, const Session& session, St
   run.folded_alone = result && args.unfolded && !run.unfolded;
   const bool is_ended = !result && asked.patience.has_ended_work();
   const bool is_beyond = !result && !is_ended && is_of_simulation(result.errors());
-  if ((is_ended || is_beyond) && asked.method == Method::both && !args.must_simulate) {
+  const bool is_long = !result && !is_ended && is_of_long_timeline(result.errors(), asked.scenario.origins);
+  if ((is_ended || is_beyond || is_long) && asked.method == Method::both && !args.must_simulate) {
     Result<StepResult> closed = known.by_formula
                                     ? Result<StepResult>(std::move(*known.by_formula))
                                     : forecast_mean(asked.scenario, asked.fabric, run.effect, asked.patience.goes_on());
     run.partial = closed.ok();
-    if (closed && is_beyond) run.lack = fmt::format("not simulated: {}", result.errors().front().message);
+    if (closed && !is_ended) run.lack = fmt::format("not simulated: {}", result.errors().front().message);
     if (closed) result = std::move(closed);
   }
   if (!result && is_ended) return unfinished(asked.method, asked.patience, known);

@@ -366,10 +366,13 @@ void say_what_was_simulated(Section& out, const StepReport& report) {
                                   "way and DP; a collective is one operation as long as {} beside its sibling groups",
                                   operations, ranks, length),
                       Paragraph::Tone::plain});
+  // How far kernels are slowed is known of some GPUs; then it is in the times of the kernels.
+  const char* slowed = r.slowdown.rate < 1 ? "collectives slowed by kernels beside them"
+                                           : "kernels and collectives that slow each other";
   out.text.push_back(
       {fmt::format("not simulated: other ranks of a {} (they do the same), collectives of different kinds that share "
-                   "links, kernels slowed by communication",
-                   effect ? "class" : "stage"),
+                   "links, {}",
+                   effect ? "class" : "stage", slowed),
        Paragraph::Tone::plain});
 }
 

@@ -56,8 +56,9 @@ Result<Machine> load_topology(const Request&, const SearchPath&, const std::vect
 Result<KernelModel> load_kernels(const Request&, const SearchPath&);
 
 /// parse_hf_config, with the places of what it gives ("model.layers" and so on), keys that are probably misspelt, and
-/// how the file says that weights are quantized.
-Result<TransformerConfig> read_hf_config(std::string_view text, const std::string& file, Origins&,
+/// how the file says that weights are quantized. What it lacks `beside` may give: the section of a scenario that names
+/// it.
+Result<TransformerConfig> read_hf_config(std::string_view text, const std::string& file, const Node& beside, Origins&,
                                          Diagnostics& warnings, std::optional<Quantization>& quantized);
 
 /// Overrides with their values parsed.

@@ -19,6 +19,7 @@ namespace collcast {
 namespace {
 
 using input::Architecture;
+using input::AsCount;
 using input::AsTruth;
 using input::Entry;
 using input::Node;
@@ -40,6 +41,61 @@ void know_other_names(Object& o) {
   o.also_called("head_dim", {"head_dimension", "head_size", "kv_channels", "attention_head_dim"});
   o.also_called("vocab_size", {"n_vocab", "padded_vocab_size", "vocabulary_size"});
   o.also_called("tie_word_embeddings", {"tie_embeddings", "tied_embeddings", "tie_embedding", "share_embeddings"});
+}
+
+/// What a scenario may give where the file lacks it: counts under one name of ours, and those of the families.
+struct OwnName {
+  const char* ours;
+  std::vector<const char*> theirs;
+};
+const std::vector<OwnName>& own_names() {
+  static const std::vector<OwnName> names{
+      {"layers", {"num_hidden_layers", "n_layer", "n_layers"}},
+      {"hidden", {"hidden_size", "n_embd", "d_model"}},
+      {"heads", {"num_attention_heads", "n_head", "n_heads"}},
+      {"kv_heads", {"num_key_value_heads"}},
+      {"head_dim", {"head_dim"}},
+      {"ffn", {"intermediate_size"}},
+      {"vocab", {"vocab_size"}},
+      {"learned_positions", {"n_positions"}},
+      {"experts.count", {"num_local_experts", "num_experts", "n_routed_experts"}},
+      {"experts.top_k", {"num_experts_per_tok"}},
+      {"experts.ffn", {"moe_intermediate_size"}},
+      {"experts.shared_ffn", {"shared_expert_intermediate_size"}},
+      {"mla.kv_rank", {"kv_lora_rank"}},
+      {"mla.nope", {"qk_nope_head_dim"}},
+      {"mla.rope", {"qk_rope_head_dim"}},
+      {"mla.value", {"v_head_dim"}},
+      {"linear_attention.key_heads", {"linear_num_key_heads", "n_groups"}},
+      {"linear_attention.value_heads", {"linear_num_value_heads", "mamba_num_heads"}},
+      {"linear_attention.key_dim", {"linear_key_head_dim", "ssm_state_size"}},
+      {"linear_attention.value_dim", {"linear_value_head_dim", "mamba_head_dim"}},
+      {"sparse_attention.heads", {"index_n_heads"}},
+      {"sparse_attention.dim", {"index_head_dim"}},
+      {"sparse_attention.top_k", {"index_topk"}}};
+  return names;
+}
+
+/// The value at a path of ours in a section; nullptr where there is none that could be taken: its own reader says so.
+const Node* given_beside(const Node& section, std::string_view path) {
+  const Node* node = &section;
+  for (std::size_t from = 0; node != nullptr && from <= path.size();) {
+    const std::size_t end = std::min(path.find('.', from), path.size());
+    node = node->kind == Node::Kind::map ? node->find(path.substr(from, end - from)) : nullptr;
+    from = end + 1;
+  }
+  if (node == nullptr || node->kind != Node::Kind::scalar) return nullptr;
+  Reader unheard;
+  int value = 0;
+  return AsCount{}(unheard, *node, std::string(path), value) ? node : nullptr;
+}
+
+/// A key of ours has its value beside the file where this lacks it.
+void know_what_is_beside(Object& o, const Node& section) {
+  for (const OwnName& name : own_names()) {
+    const Node* given = given_beside(section, name.ours);
+    for (const char* key : name.theirs) o.may_come_from(key, fmt::format("model.{}", name.ours), given);
+  }
 }
 
 bool says_several_experts(const Entry& entry) {
@@ -147,18 +203,21 @@ void note_places(const Node& tree, Origins& origins) {
       {"layers", {"num_hidden_layers", "n_layer", "n_layers"}},
       {"hidden", {"hidden_size", "n_embd", "d_model"}},
       {"heads", {"num_attention_heads", "n_head", "n_heads"}},
-      {"kv_heads", {"num_key_value_heads", "num_kv_heads", "num_attention_heads", "n_head", "n_heads"}},
+      {"kv_heads", {"num_key_value_heads", "num_kv_heads", "n_head_kv", "num_attention_heads", "n_head", "n_heads"}},
       {"head_dim", {"head_dim", "attention_head_dim", "hidden_size", "n_embd", "d_model"}},
-      {"ffn", {"intermediate_size", "n_inner", "ffn_hidden_size", "n_embd", "hidden_size", "d_model"}},
+      {"ffn",
+       {"intermediate_size_mlp", "intermediate_size", "n_inner", "ffn_hidden_size", "n_embd", "hidden_size",
+        "d_model"}},
       {"vocab", {"vocab_size"}},
       {"learned_positions", {"n_positions"}},
       {"experts.count", {"num_local_experts", "num_experts", "n_routed_experts"}},
       {"experts.top_k", {"num_experts_per_tok"}},
       {"experts.ffn", {"moe_intermediate_size", "intermediate_size"}},
       {"experts.shared_ffn",
-       {"shared_expert_intermediate_size", "moe_shared_expert_intermediate_size", "n_shared_experts"}},
+       {"shared_expert_intermediate_size", "moe_shared_expert_intermediate_size", "n_shared_experts",
+        "intermediate_size"}},
       {"experts.dense_layers", {"first_k_dense_replace"}},
-      {"experts.every", {"decoder_sparse_step", "moe_layer_freq"}},
+      {"experts.every", {"decoder_sparse_step", "moe_layer_freq", "interleave_moe_layer_step"}},
       {"experts.groups", {"n_group"}},
       {"experts.latent", {"moe_latent_size"}},
       {"experts.group_top_k", {"topk_group"}},
@@ -180,9 +239,11 @@ void note_places(const Node& tree, Origins& origins) {
       {"sparse_attention.heads", {"index_n_heads"}},
       {"sparse_attention.dim", {"index_head_dim"}},
       {"sparse_attention.top_k", {"index_topk"}},
-      {"window", {"sliding_window"}},
-      {"window.tokens", {"sliding_window"}},
-      {"window.full_every", {"sliding_window_pattern", "_sliding_window_pattern", "sliding_window"}},
+      {"window", {"sliding_window", "attention_chunk_size"}},
+      {"window.tokens", {"sliding_window", "attention_chunk_size"}},
+      {"window.full_every",
+       {"sliding_window_pattern", "_sliding_window_pattern", "no_rope_layer_interval", "sliding_window",
+        "attention_chunk_size"}},
       {"window.full_first", {"max_window_layers", "sliding_window"}},
       {"parallel_mlp", {"use_parallel_residual", "parallel_attn", "new_decoder_architecture"}},
       {"dropout", {"resid_pdrop", "hidden_dropout"}}};
@@ -231,8 +292,9 @@ void complete_heads(Reader& reader, const Node& tree, TransformerConfig& m) {
 
 namespace input {
 
-Result<TransformerConfig> read_hf_config(std::string_view text, const std::string& file, Origins& origins,
-                                         Diagnostics& warnings, std::optional<Quantization>& quantized) {
+Result<TransformerConfig> read_hf_config(std::string_view text, const std::string& file, const Node& beside,
+                                         Origins& origins, Diagnostics& warnings,
+                                         std::optional<Quantization>& quantized) {
   const Result<Node> tree = input::parse_json(text, file);
   if (!tree) return tree.errors();
   Reader reader;
@@ -248,6 +310,7 @@ Result<TransformerConfig> read_hf_config(std::string_view text, const std::strin
   const Architecture& architecture = text_part->architecture;
   Object o(reader, node, "", Null::is_missing);
   know_other_names(o);
+  know_what_is_beside(o, beside);
   TransformerConfig model = architecture.read(o);
   // A model of text and images says this of the whole.
   if (&node != &*tree && node.find("tie_word_embeddings") == nullptr)
@@ -273,7 +336,7 @@ Result<TransformerConfig> parse_hf_config(std::string_view text, std::string_vie
   Origins unused;
   Diagnostics passed_over;
   std::optional<input::Quantization> not_asked;
-  return input::read_hf_config(text, std::string(file_name), unused, passed_over, not_asked);
+  return input::read_hf_config(text, std::string(file_name), {}, unused, passed_over, not_asked);
 }
 
 }  // namespace collcast

@@ -4,10 +4,16 @@
 // MiniMax-M2, gpt-oss, Grok-1, Qwen2-MoE, Qwen3-MoE, Qwen3-Next, DeepSeek-V2, -V3 and -V3.2, GLM-5) and Nemotron-H add
 // theirs; GPT-2, GPT-NeoX, Falcon and MPT have their own. Defaults are those of the transformers library, because
 // config.json leaves them out. Left out: Qwen2's biases on Q, K, V (counted as none), Qwen3's and Gemma 3's Q and K
-// norms, DeepSeek-V3's biases of the router, layers that predict further tokens (the main model alone is read;
+// norms, DeepSeek-V3's and GLM-4.5's biases of the router, OLMo 2's norms of Q and K (its two norms a layer are behind
+// attention and MLP, and count as if before), layers that predict further tokens (the main model alone is read;
 // model.mtp_num_layers of a scenario adds them), gpt-oss' biases of attention and sinks, Gemma 2's and 3's norms behind
 // attention and MLP and caps of logits.
 #include "scenario/hf_families.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "collcast/workload/limits.hpp"
 
 namespace collcast::input {
 
@@ -18,10 +24,12 @@ constexpr AsNumber dropout{0, 1, false, true};
 /// What members of the Llama family do not share: keys whose default in transformers is the first model's of its kind,
 /// so that they must be there, and whether the output layer is the embedding where the file does not say.
 struct LlamaFamily {
+  bool states_heads = true;
   bool states_kv_heads = false;
   bool states_head_dim = false;
   bool tied = false;
   bool states_ffn = true;
+  bool states_vocab = true;
 };
 
 /// RMSNorm, gated MLP, rotary positions, no biases. Absent key and value heads are as many as the heads.
@@ -34,11 +42,11 @@ TransformerConfig read_family(Object& o, const LlamaFamily& family) {
   };
   count("num_hidden_layers", true, m.layers);
   count("hidden_size", true, m.hidden);
-  count("num_attention_heads", true, m.heads);
+  count("num_attention_heads", family.states_heads, m.heads);
   count("num_key_value_heads", family.states_kv_heads, m.kv_heads);
   count("head_dim", family.states_head_dim, m.head_dim);
   if (family.states_ffn) count("intermediate_size", true, m.ffn);
-  count("vocab_size", true, m.vocab);
+  count("vocab_size", family.states_vocab, m.vocab);
   o.optional("tie_word_embeddings", m.tied_embeddings, AsTruth{});
   return m;
 }
@@ -54,6 +62,20 @@ TransformerConfig read_cohere(Object& o) {
 }
 TransformerConfig read_gemma(Object& o) {
   return read_family(o, {.states_kv_heads = true, .states_head_dim = true, .tied = true});
+}
+
+/// Published files leave out what is as transformers has it (configuration_gemma3.py: Gemma3TextConfig; google/
+/// gemma-3-4b-it has no heads, all models of images and text no vocab_size).
+TransformerConfig read_gemma3(Object& o) {
+  TransformerConfig m = read_family(o, {.states_heads = false, .tied = true, .states_vocab = false});
+  const auto absent = [](int& value, int usual) {
+    if (value == 0) value = usual;
+  };
+  absent(m.heads, 8);
+  absent(m.kv_heads, 4);
+  absent(m.head_dim, 256);
+  absent(m.vocab, 262'208);
+  return m;
 }
 
 /// A plain MLP.
@@ -130,6 +152,70 @@ TransformerConfig read_qwen3_moe(Object& o) {
   return m;
 }
 
+/// Layers of experts by their numbers, else each `interleave_moe_layer_step`-th (transformers,
+/// configuration_llama4.py).
+void read_llama4_expert_layers(Object& o, int layers, Experts& e) {
+  o.allow({"moe_layers", "interleave_moe_layer_step"});
+  o.optional("interleave_moe_layer_step", e.every, AsCount{});
+  e.phase = e.every - 1;
+  std::vector<int> at;
+  if (!o.optional("moe_layers", at, AsList<AsCount, int>{{0, max_count}})) return;
+  std::ranges::sort(at);
+  bool as_step = true;
+  std::vector<int> others;
+  for (int i = 0; i < layers && layers <= most_layers; ++i) {
+    const bool is_named = std::ranges::binary_search(at, i);
+    as_step = as_step && is_named == (i % e.every == e.phase);
+    if (!is_named) others.push_back(i);
+  }
+  if (as_step) return;
+  e.every = 1;
+  e.phase = 0;
+  e.dense_at = std::move(others);
+}
+
+/// Experts of `intermediate_size`, one of which all tokens pass, and other MLPs of `intermediate_size_mlp`; chunks of
+/// attention are read_chunks's (transformers, configuration_llama4.py, modeling_llama4.py: Llama4TextMoe).
+TransformerConfig read_llama4(Object& o) {
+  o.allow({"intermediate_size", "intermediate_size_mlp"});
+  TransformerConfig m = read_family(o, {.states_kv_heads = true, .states_ffn = false});
+  Experts& e = m.experts;
+  o.required("intermediate_size_mlp", m.ffn, AsCount{});
+  o.required("intermediate_size", e.ffn, AsCount{});
+  o.required("num_local_experts", e.count, AsCount{});
+  o.required("num_experts_per_tok", e.top_k, AsCount{});
+  e.shared_ffn = e.ffn;
+  read_llama4_expert_layers(o, m.layers, e);
+  return m;
+}
+
+/// DeepSeek's experts: shared ones count in widths of one; those of all groups alike, whatever n_group, says greedy.
+void read_deepseek_experts(Object& o, Experts& e) {
+  o.required("num_experts_per_tok", e.top_k, AsCount{});
+  o.required("moe_intermediate_size", e.ffn, AsCount{});
+  int shared = 0;
+  if (o.optional("n_shared_experts", shared, AsCount{})) e.shared_ffn = shared * e.ffn;
+  o.optional("first_k_dense_replace", e.dense_layers, AsCount{0, max_count});
+  o.optional("moe_layer_freq", e.every, AsCount{});
+  std::string method;
+  o.optional("topk_method", method, AsText{});
+  int groups = 1, of_token = 1;
+  if (o.optional("n_group", groups, AsCount{})) o.required("topk_group", of_token, AsCount{});
+  if (method == "greedy") return;
+  e.groups = groups;
+  e.group_top_k = of_token;
+}
+
+/// GLM-4.5: ordinary attention before DeepSeek-V3's experts (transformers, modular_glm4_moe.py: Glm4MoeMoE).
+TransformerConfig read_glm4_moe(Object& o) {
+  TransformerConfig m = read_qwen3(o);
+  o.required("n_routed_experts", m.experts.count, AsCount{});
+  o.required("n_shared_experts", m.experts.shared_ffn, AsCount{});
+  o.required("first_k_dense_replace", m.experts.dense_layers, AsCount{0, max_count});
+  read_deepseek_experts(o, m.experts);
+  return m;
+}
+
 /// Latent attention; without n_routed_experts a dense model. A null q_lora_rank: queries are not compressed.
 TransformerConfig read_deepseek(Object& o) {
   TransformerConfig m = read_llama(o);
@@ -146,21 +232,7 @@ TransformerConfig read_deepseek(Object& o) {
   m.head_dim = a.nope + a.rope;
   Experts& e = m.experts;
   if (!o.optional("n_routed_experts", e.count, AsCount{})) return m;
-  o.required("num_experts_per_tok", e.top_k, AsCount{});
-  o.required("moe_intermediate_size", e.ffn, AsCount{});
-  int shared = 0;
-  if (o.optional("n_shared_experts", shared, AsCount{})) e.shared_ffn = shared * e.ffn;
-  o.optional("first_k_dense_replace", e.dense_layers, AsCount{0, max_count});
-  o.optional("moe_layer_freq", e.every, AsCount{});
-  // Of all experts alike, whatever the groups, says greedy.
-  std::string method;
-  o.optional("topk_method", method, AsText{});
-  int groups = 1, of_token = 1;
-  if (o.optional("n_group", groups, AsCount{})) o.required("topk_group", of_token, AsCount{});
-  if (method != "greedy") {
-    e.groups = groups;
-    e.group_top_k = of_token;
-  }
+  read_deepseek_experts(o, e);
   return m;
 }
 
@@ -259,6 +331,29 @@ TransformerConfig read_falcon(Object& o) {
   return m;
 }
 
+/// Falcon as it was first published: that of 40B states its key and value heads and has two norms, others have one of
+/// each for all queries where they say so (tiiuae/falcon-7b and -40b, configuration_RW.py, modelling_RW.py).
+TransformerConfig read_refined_web(Object& o) {
+  TransformerConfig m;
+  m.tied_embeddings = true;
+  bool shares_kv_head = false, beside = false;
+  o.required("n_layer", m.layers, AsCount{});
+  o.required("hidden_size", m.hidden, AsCount{});
+  o.required("n_head", m.heads, AsCount{});
+  o.required("vocab_size", m.vocab, AsCount{});
+  o.optional("multi_query", shares_kv_head, AsTruth{});
+  o.optional("parallel_attn", beside, AsTruth{});
+  if (o.optional("n_head_kv", m.kv_heads, AsCount{}))
+    m.parallel_mlp.norms = 2;
+  else if (beside)
+    m.parallel_mlp.norms = 1;
+  if (m.kv_heads == 0 && shares_kv_head) m.kv_heads = 1;
+  o.optional("bias", m.biases, AsTruth{});
+  o.optional("hidden_dropout", m.dropout, dropout);
+  m.ffn = 4 * m.hidden;
+  return m;
+}
+
 /// LayerNorm, plain MLP, tied embeddings, ALiBi.
 TransformerConfig read_mpt(Object& o) {
   TransformerConfig m;
@@ -287,12 +382,14 @@ constexpr Windows no_windows{}, all_layers{4096, 0, false, true}, if_stated{0, 0
 std::vector<Architecture> supported_architectures() {
   return {{"LlamaForCausalLM", "llama", read_llama},
           {"MistralForCausalLM", "mistral", read_mistral, all_layers},
+          {"Llama4ForCausalLM", "llama4_text", read_llama4, no_windows, read_chunks},
+          {"Olmo2ForCausalLM", "olmo2", read_llama},
           {"Phi3ForCausalLM", "phi3", read_llama, if_stated},
           {"Qwen2ForCausalLM", "qwen2", read_mistral, if_asked},
           {"Qwen3ForCausalLM", "qwen3", read_qwen3, if_asked},
           {"GemmaForCausalLM", "gemma", read_gemma},
           {"Gemma2ForCausalLM", "gemma2", read_gemma, alternating},
-          {"Gemma3ForCausalLM", "gemma3_text", read_gemma, one_in_six},
+          {"Gemma3ForCausalLM", "gemma3_text", read_gemma3, one_in_six},
           {"CohereForCausalLM", "cohere", read_cohere},
           {"Cohere2ForCausalLM", "cohere2", read_cohere, one_in_four},
           {"NemotronForCausalLM", "nemotron", read_nemotron},
@@ -312,10 +409,12 @@ std::vector<Architecture> supported_architectures() {
           {"DeepseekV3ForCausalLM", "deepseek_v3", read_deepseek},
           {"DeepseekV32ForCausalLM", "deepseek_v32", read_deepseek_sparse},
           {"GlmMoeDsaForCausalLM", "glm_moe_dsa", read_deepseek_sparse},
+          {"Glm4MoeForCausalLM", "glm4_moe", read_glm4_moe},
           {"GPT2LMHeadModel", "gpt2", read_gpt2},
           {"GPTJForCausalLM", "gptj", read_gptj},
           {"GPTNeoXForCausalLM", "gpt_neox", read_gpt_neox},
           {"FalconForCausalLM", "falcon", read_falcon},
+          {"RWForCausalLM", "RefinedWebModel", read_refined_web},
           {"MPTForCausalLM", "mpt", read_mpt}};
 }
 

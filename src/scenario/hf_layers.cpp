@@ -115,6 +115,36 @@ void read_linear_attention(Reader& reader, Object& o, TransformerConfig& m) {
   if (full.all) l = {};
 }
 
+void read_chunks(Reader& reader, Object& o, TransformerConfig& m) {
+  o.allow({"attention_chunk_size", "no_rope_layers", "no_rope_layer_interval", "layer_types"});
+  SlidingWindow w;
+  w.tokens = o.node().find("attention_chunk_size") == nullptr ? 8192 : 0;
+  w.full_every = 4;
+  o.optional("attention_chunk_size", w.tokens, AsCount{});
+  o.optional("no_rope_layer_interval", w.full_every, AsCount{});
+  // Layers without positions attend to all tokens. An empty list is none; layer_types come before it.
+  std::vector<int> turns;
+  std::vector<std::string> types;
+  o.optional("no_rope_layers", turns, AsList<AsCount, int>{{0, 1}});
+  if (o.optional("layer_types", types, AsList<AsText, std::string>{{}}))
+    check_types(reader, *o.node().find("layer_types"), types, "chunked_attention", m.layers);
+  else
+    for (std::size_t i = 0; i < turns.size() && i < static_cast<std::size_t>(std::max(m.layers, 0)); ++i)
+      types.emplace_back(turns[i] == 1 ? "chunked_attention" : "full_attention");
+  if (!types.empty()) {
+    const OtherLayers full = others_than("chunked_attention", types);
+    w.full_every = full.every;
+    w.full_at = full.at;
+    if (full.all) w.tokens = 0;
+  }
+  if (w.tokens == 0 || w.full_every == 1) return;
+  m.window = w;
+  const Node* said = o.node().find("attention_chunk_size");
+  reader.warn({said == nullptr ? o.node().at.location() : said->at.location(),
+               fmt::format("chunks of {} tokens are taken as a sliding window of as many", w.tokens),
+               "the same up to so many tokens; of longer sequences the last keys of a chunk meet fewer"});
+}
+
 void read_windows(Reader& reader, Object& o, const Windows& windows, TransformerConfig& m) {
   if (!windows.any) return;
   SlidingWindow w;

@@ -30,11 +30,11 @@ std::string seen_at(const Reader& reader, const std::string& path) {
 namespace {
 
 Result<TransformerConfig> load_config(std::string name, const Location& where, const std::string& folder,
-                                      const std::vector<std::string>& scenarios, Origins& origins,
+                                      const std::vector<std::string>& scenarios, const Node& beside, Origins& origins,
                                       Diagnostics& warnings, std::optional<Quantization>& quantized) {
   const Result<std::string> text = read_named(name, where, folder, scenarios);
   if (!text) return text.errors();
-  return read_hf_config(*text, name, origins, warnings, quantized);
+  return read_hf_config(*text, name, beside, origins, warnings, quantized);
 }
 
 /// Head sizes that follow from the others unless they were given.
@@ -121,6 +121,8 @@ void read_full_at(Reader& reader, Object& o, const std::string& section, int lay
 void read_window(Reader& reader, const Node& node, Part part, int layers, SlidingWindow& w) {
   Object o(reader, node, "model.window");
   figure(o, part, "tokens", w.tokens, AsCount{0, max_count});
+  // Without a window nothing is left of a pattern that config.json has; one beside it here is held to it.
+  if (o.has("tokens") && w.tokens == 0) w = {};
   o.optional("full_every", w.full_every, AsCount{0, max_count});
   o.optional("full_first", w.full_first, AsCount{0, max_count});
   read_full_at(reader, o, "model.window", layers, w.full_at);
@@ -169,7 +171,7 @@ TransformerConfig read_model(Reader& reader, const Node& node, bool trains, cons
     Diagnostics warnings;
     const Location where = node.find("config")->at.location();
     const Result<TransformerConfig> loaded =
-        load_config(config, where, folder_of(where, file), scenarios, origins, warnings, quantized);
+        load_config(config, where, folder_of(where, file), scenarios, node, origins, warnings, quantized);
     for (const Diagnostic& warning : warnings) reader.warn(warning);
     if (loaded) {
       m = *loaded;

@@ -358,6 +358,16 @@ const Entry* Object::misnamed(std::string_view key) const {
   return misspelt(node_, key, keys_);
 }
 
+const Object::Elsewhere* Object::elsewhere(std::string_view key) const {
+  const auto found = std::ranges::find(elsewhere_, key, &Elsewhere::key);
+  return found == elsewhere_.end() ? nullptr : &*found;
+}
+
+std::string Object::or_elsewhere(std::string_view key) const {
+  const Elsewhere* other = elsewhere(key);
+  return other == nullptr ? std::string() : fmt::format("; or give '{}' in the scenario", other->path);
+}
+
 void Object::missing(std::string_view key, bool required, const std::string& expected) {
   // Where other keys are errors too, finish() says what is misspelt.
   const Entry* near = null_ == Null::is_missing ? misnamed(key) : nullptr;
@@ -365,7 +375,7 @@ void Object::missing(std::string_view key, bool required, const std::string& exp
     reader_.error(
         node_.at, fmt::format("required key '{}' is missing{}", key, path_.empty() ? "" : " in " + shown(path_)),
         (near == nullptr ? "" : fmt::format("is '{}' ({}) meant? ", shown(near->key), to_text(near->at.location()))) +
-            "expected " + expected);
+            "expected " + expected + or_elsewhere(key));
     reader_.spoil(path_of(key));
   } else if (near != nullptr && reader_.good(path_of(key))) {
     reader_.warn({near->at.location(), fmt::format("key '{}' is not read", shown(near->key)),
@@ -378,11 +388,16 @@ const Node* Object::look(std::string_view key, Holds holds, bool required, const
   keys_.emplace_back(key);
   if (!valid_) return nullptr;
   const Node* found = node_.find(key);
-  const bool null = found != nullptr && found->kind == Node::Kind::null && null_ == Null::is_missing;
+  bool null = found != nullptr && found->kind == Node::Kind::null && null_ == Null::is_missing;
+  if (const Elsewhere* other = elsewhere(key);
+      (found == nullptr || null) && other != nullptr && other->node != nullptr) {
+    found = other->node;
+    null = false;
+  }
   if (null && required && !reader_.parts_only()) {
     reader_.error(found->at,
                   fmt::format("required key '{}' is null{}", key, path_.empty() ? "" : " in " + shown(path_)),
-                  "expected " + expected);
+                  "expected " + expected + or_elsewhere(key));
     reader_.spoil(path_of(key));
     return nullptr;
   }

@@ -264,6 +264,10 @@ class Object {
   void also_called(std::string_view key, std::vector<std::string> names) {
     also_called_.emplace_back(std::string(key), std::move(names));
   }
+  /// The value of a key that this map lacks: `node`, or none; a hint says that it may stand at `path` of another file.
+  void may_come_from(std::string key, std::string path, const Node* node) {
+    elsewhere_.push_back({std::move(key), std::move(path), node});
+  }
   /// Keys that are right as they are, though unread so far or, because of another error, for good.
   void allow(const std::vector<std::string>& keys) { keys_.insert(keys_.end(), keys.begin(), keys.end()); }
 
@@ -292,8 +296,16 @@ class Object {
   bool valid_;
   const Entry* misnamed(std::string_view key) const;
 
+  struct Elsewhere {
+    std::string key, path;
+    const Node* node;
+  };
+  const Elsewhere* elsewhere(std::string_view key) const;
+  std::string or_elsewhere(std::string_view key) const;
+
   std::vector<std::string> keys_;
   std::vector<std::pair<std::string, std::vector<std::string>>> also_called_;
+  std::vector<Elsewhere> elsewhere_;
   Node empty_;
 };
 

@@ -227,7 +227,7 @@ Diagnostics misfits(const Scenario& scenario) {
     in.serving->prompt_tokens = std::max(in.serving->prompt_tokens, 1);
     in.serving->output_tokens = std::max(in.serving->output_tokens, 2);
   }
-  return check_step(in, ranks, scenario.origins);
+  return check_step(in, ranks, scenario.origins, scenario.ranks);
 }
 
 }  // namespace

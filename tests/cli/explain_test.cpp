@@ -374,3 +374,12 @@ TEST_CASE("NCCL's buffers in memory are those that the job or its machine sets")
   const Called explained = call("explain step llama3-70b-64xh100 --method estimate --env NCCL_BUFFSIZE=67108864");
   CHECK_THAT(explained.out, Contains("69.19 MiB x (1 x 72 + 5 x 32)") && Contains("NCCL_BUFFSIZE 64 MiB"));
 }
+
+TEST_CASE("what is said not to be simulated is not among the terms above it") {
+  const Called slowed = call("explain step llama3-8b-8xh100");
+  INFO(slowed.err);
+  REQUIRE(slowed.exit == 0);
+  CHECK_THAT(slowed.out, Contains("slowed = "));
+  CHECK_THAT(slowed.out, Contains("share links, collectives slowed by kernels beside them"));
+  CHECK_THAT(slowed.out, !Contains("kernels slowed by communication"));
+}

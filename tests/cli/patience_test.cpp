@@ -289,3 +289,18 @@ TEST_CASE("progress has the rate of messages and the time left") {
   CHECK(cli::pieces_text(1, 100, 8).empty());
   CHECK(cli::pieces_text(100, 100, 8).empty());
 }
+
+TEST_CASE("a step too long to be simulated has its closed form, and an error only where that is no answer") {
+  const std::string longest_step = "step gpt3-512gpu --set batch.global_batch=30720 ";
+  const Called called = call(longest_step + "--format json");
+  INFO(called.err);
+  CHECK(called.exit == 0);
+  CHECK_THAT(called.err, Contains("partial: not simulated: the timeline would have ") &&
+                             Contains(" are simulated; the closed form alone"));
+  const Json doc = Json::parse(called.out);
+  CHECK((doc["partial"] == true && doc["simulate_s"].is_null()));
+  CHECK(doc["step_s"] == Json::parse(call(longest_step + "--method estimate --format json").out)["step_s"]);
+  const Called simulated = call(longest_step + "--method simulate");
+  CHECK(simulated.exit == 2);
+  CHECK_THAT(simulated.err, Contains("batch.global_batch=30720:1:26: error: the timeline would have "));
+}

@@ -283,7 +283,8 @@ TEST_CASE("a misspelt field is pointed at: as the missing one that it may be, or
         "config.json:1:1: error: required key 'num_hidden_layers' is missing\n"
         "    hint: is 'num_hiden_layers' (config.json:" +
             std::to_string(line_of(slip, "num_hiden_layers")) +
-            ":3) meant? expected a whole number from 1 to 10000000, without unit\n");
+            ":3) meant? expected a whole number from 1 to 10000000, without unit; or give 'model.layers' in the "
+            "scenario\n");
   const Diagnostics found = warnings(renamed(llama, "num_key_value_heads", "num_key_value_head"));
   REQUIRE(found.size() == 1);
   CHECK(found[0].message == "key 'num_key_value_head' is not read");
@@ -457,22 +458,23 @@ TEST_CASE("two wrong fields are two diagnostics") {
 TEST_CASE("another architecture is named, with what is supported and what is missing") {
   const auto m = parse_hf_config("{\"architectures\": [\"BloomForCausalLM\"], \"hidden_size\": 64, \"vocab_size\": 9}",
                                  "config.json");
-  CHECK(
-      to_text(m.errors()) ==
-      "config.json:1:20: error: architecture 'BloomForCausalLM' is not supported\n"
-      "    hint: supported: LlamaForCausalLM, MistralForCausalLM, Phi3ForCausalLM, Qwen2ForCausalLM, Qwen3ForCausalLM, "
-      "GemmaForCausalLM, Gemma2ForCausalLM, Gemma3ForCausalLM, CohereForCausalLM, Cohere2ForCausalLM, "
-      "NemotronForCausalLM, NemotronHForCausalLM, MixtralForCausalLM, "
-      "MiniMaxM2ForCausalLM, GptOssForCausalLM, Grok1ModelForCausalLM, Qwen2MoeForCausalLM, Qwen3MoeForCausalLM, "
-      "Qwen3NextForCausalLM, Qwen3_5ForCausalLM, Qwen3_5MoeForCausalLM, Qwen3_5ForConditionalGeneration, "
-      "Qwen3_5MoeForConditionalGeneration, "
-      "DeepseekV2ForCausalLM, "
-      "DeepseekV3ForCausalLM, DeepseekV32ForCausalLM, GlmMoeDsaForCausalLM, GPT2LMHeadModel, "
-      "GPTJForCausalLM, GPTNeoXForCausalLM, FalconForCausalLM, MPTForCausalLM; of the fields of a dense transformer it "
-      "lacks: "
-      "num_hidden_layers, "
-      "num_attention_heads, "
-      "intermediate_size\n");
+  CHECK(to_text(m.errors()) ==
+        "config.json:1:20: error: architecture 'BloomForCausalLM' is not supported\n"
+        "    hint: supported: LlamaForCausalLM, MistralForCausalLM, Llama4ForCausalLM, Olmo2ForCausalLM, "
+        "Phi3ForCausalLM, Qwen2ForCausalLM, Qwen3ForCausalLM, "
+        "GemmaForCausalLM, Gemma2ForCausalLM, Gemma3ForCausalLM, CohereForCausalLM, Cohere2ForCausalLM, "
+        "NemotronForCausalLM, NemotronHForCausalLM, MixtralForCausalLM, "
+        "MiniMaxM2ForCausalLM, GptOssForCausalLM, Grok1ModelForCausalLM, Qwen2MoeForCausalLM, Qwen3MoeForCausalLM, "
+        "Qwen3NextForCausalLM, Qwen3_5ForCausalLM, Qwen3_5MoeForCausalLM, Qwen3_5ForConditionalGeneration, "
+        "Qwen3_5MoeForConditionalGeneration, "
+        "DeepseekV2ForCausalLM, "
+        "DeepseekV3ForCausalLM, DeepseekV32ForCausalLM, GlmMoeDsaForCausalLM, Glm4MoeForCausalLM, GPT2LMHeadModel, "
+        "GPTJForCausalLM, GPTNeoXForCausalLM, FalconForCausalLM, RWForCausalLM, MPTForCausalLM; of the fields of a "
+        "dense transformer it "
+        "lacks: "
+        "num_hidden_layers, "
+        "num_attention_heads, "
+        "intermediate_size\n");
   CHECK(parse_hf_config("{}", "config.json").errors().at(0).message == "required key 'architectures' is missing");
   CHECK(parse_hf_config("{\"architectures\": []}", "config.json").errors().at(0).message ==
         "required key 'architectures' is missing");

@@ -350,6 +350,13 @@ TEST_CASE("shipped models have their public dimensions") {
   // huggingface.co/docs/transformers/model_doc/glm_moe_dsa: 744 billion, 40 that a token passes.
   CHECK(parameter_count(shipped_config("glm5")) == billions(744));
   CHECK(active_parameter_count(shipped_config("glm5")) == Approx(40e9).epsilon(0.05));
+  // huggingface.co/docs/transformers/model_doc/glm4_moe: 106 billion, 12 that a token passes, one end's embedding
+  // apart.
+  CHECK(parameter_count(shipped_config("glm4.5-air")) == billions(106.8));
+  CHECK(active_parameter_count(shipped_config("glm4.5-air")) - 151552. * 4096 == Approx(12e9).epsilon(0.07));
+  // Llama 4 Scout: 109 billion with the encoder of images, of which 0.9 are left out here; 17 that a token passes.
+  CHECK(parameter_count(shipped_config("llama4-scout")) == Approx(108.1e9).epsilon(0.005));
+  CHECK(active_parameter_count(shipped_config("llama4-scout")) == Approx(17e9).epsilon(0.02));
   CHECK(parameter_count(shipped_config("minimax-m2")) == billions(228.7));
   CHECK(active_parameter_count(shipped_config("minimax-m2")) == Approx(11.0e9).epsilon(0.01));
   // Qwen3-Next 80B-A3B and Qwen3.5 397B-A17B by their names.

@@ -261,6 +261,8 @@ TEST_CASE("a precision that is unknown, or that the GPU or the kernel table lack
   in.options.precision = "fp8";
   in.gpu.peak.erase("fp8");
   CHECK(only(in).message == "the data sheet of round has no figure for fp8");
+  in.kernels.gemm.erase("fp8");  // the same cause
+  CHECK(only(in).message == "the data sheet of round has no figure for fp8");
   in = good();
   in.gpu = {};
   CHECK(only(in).message == "the machine has no GPUs that compute");

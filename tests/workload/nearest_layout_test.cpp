@@ -3,6 +3,10 @@
 
 #include <catch2/catch.hpp>
 
+#include <algorithm>
+#include <string>
+#include <vector>
+
 #include "inputs.hpp"
 
 using namespace collcast;
@@ -128,4 +132,39 @@ TEST_CASE("a dense model of which another key could not be read has no ep, and t
     unknown.spoil(path);
     CHECK_THAT(to_text(check_step(in, 16, unknown)), !Catch::Contains("needs a model with experts"));
   }
+}
+
+TEST_CASE("a job of too few ranks hides nothing of what else does not fit, and is one error among these") {
+  const auto messages = [](const Diagnostics& found) {
+    std::vector<std::string> out;
+    for (const Diagnostic& one : found) out.push_back(one.message);
+    return out;
+  };
+  Origins origins;
+  origins.set("ranks", {"s.yaml", 4, 8});
+  int several = 0;
+  for (const int tp : {1, 2, 3})
+    for (const int pp : {1, 3, 4})
+      for (const int dp : {1, 2, 5})
+        for (const bool ring : {false, true}) {
+          StepInputs in = small_step(tp, pp, dp);
+          if (ring) in.options.overlap_tp = TpOverlap::ring;
+          const int world = tp * pp * dp;
+          std::vector<std::string> rest = messages(check_step(in, 1'000, origins));
+          CAPTURE(tp, pp, dp, ring, rest);
+          // As many ranks as are needed are none too few.
+          CHECK(messages(check_step(in, 1'000, origins, world)) == rest);
+          if (world == 1) continue;
+          const Diagnostics found = check_step(in, 1'000, origins, world - 1);
+          std::vector<std::string> said = messages(found);
+          const std::string few =
+              "the layout needs " + std::to_string(world) + " GPUs, ranks is " + std::to_string(world - 1);
+          const auto at = std::find(said.begin(), said.end(), few);
+          REQUIRE(at != said.end());
+          CHECK(found[static_cast<std::size_t>(at - said.begin())].where.line == 4);
+          said.erase(at);
+          CHECK(said == rest);
+          several += rest.empty() ? 0 : 1;
+        }
+  CHECK(several > 10);
 }

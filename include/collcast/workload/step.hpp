@@ -50,14 +50,16 @@ struct StepInputs {
 /// Everything wrong with the combination (degrees that do not divide, layouts larger than the fabric, a
 /// precision the GPU lacks), each with the nearest value that works. `origins` knows the values by their paths in a
 /// scenario: "layout.tp", "model.heads", "batch.global_batch", "training.precision", "nodes", "topology".
-Diagnostics check_step(const StepInputs&, int ranks_available, const Origins& origins);
+/// A job that has a number of ranks of its own (`job_ranks`, the scenario's "ranks") is told that one where these are
+/// too few; 0: it has all of the machine's.
+Diagnostics check_step(const StepInputs&, int ranks_available, const Origins& origins, int job_ranks = 0);
 /// One thing of these: which value is the one to change, by its path, and what is said of it.
 struct StepMisfit {
   std::string blamed;
   Diagnostic said;
 };
 /// The same, each with its value: two combinations have the same fault where they blame the same one.
-std::vector<StepMisfit> step_misfits(const StepInputs&, int ranks_available, const Origins& origins);
+std::vector<StepMisfit> step_misfits(const StepInputs&, int ranks_available, const Origins& origins, int job_ranks = 0);
 
 /// cached_attention: over kept keys and values, at the rate at which kernels that are bound by memory stream them.
 enum class OperationKind {

@@ -11,25 +11,14 @@
 #include "collcast/base/product.hpp"
 #include "collcast/base/units.hpp"
 #include "collcast/workload/own_schedule.hpp"
-#include "collcast/workload/precisions.hpp"
 #include "collcast/workload/step.hpp"
 #include "workload/checks/misfits.hpp"
 #include "workload/gradient_exchange.hpp"
 #include "workload/layer/parameters.hpp"
-#include "workload/layer/precision.hpp"
 
 namespace collcast {
 
 namespace {
-
-/// Those of `map` that are among `known`.
-template <class Map>
-std::vector<std::string> keys(const Map& map, const std::vector<std::string>& known) {
-  std::vector<std::string> names;
-  for (const auto& [name, value] : map)
-    if (std::ranges::find(known, name) != known.end()) names.push_back(name);
-  return names;
-}
 
 using workload::Hint;
 using workload::near_divisors;
@@ -37,8 +26,8 @@ using workload::nearest_divisors;
 
 class Check {
  public:
-  Check(const StepInputs& in, int ranks, const Origins& origins)
-      : in_(in), ranks_(ranks), origins_(origins), misfits_{in, origins} {}
+  Check(const StepInputs& in, int ranks, const Origins& origins, int job_ranks = 0)
+      : in_(in), ranks_(ranks), job_ranks_(job_ranks), origins_(origins), misfits_{in, origins} {}
 
   /// Values by themselves, which the rest divides by.
   const workload::Misfits& values() {
@@ -73,7 +62,7 @@ class Check {
       workload::check_adapters(misfits_);
       workload::check_narrow_products(misfits_);
     }
-    kernels();
+    workload::check_kernels(misfits_);
     return misfits_;
   }
 
@@ -493,7 +482,11 @@ class Check {
     const std::string there =
         " GPUs, the machine has " + std::to_string(ranks_) + seen(origins_.knows("nodes") ? "nodes" : "topology");
     const std::size_t before = misfits_.found.size();
-    if (replica > ranks_)
+    if (job_ranks_ > 0 && l.dp > job_ranks_ / replica)
+      wrong({"ranks", "layout.tp", "layout.pp", "layout.cp", "layout.dp"},
+            "the layout needs " + std::to_string(replica * l.dp) + " GPUs, ranks is " + std::to_string(job_ranks_),
+            "use ranks " + std::to_string(replica * l.dp) + ", or a smaller layout");
+    else if (replica > ranks_)
       wrong({l.tp >= l.pp ? "layout.tp" : "layout.pp", "layout.tp", "layout.pp", "nodes", "topology.devices"},
             degrees + " needs " + std::to_string(replica) + there, "use a smaller tp or pp, or more nodes");
     else if (l.dp > ranks_ / replica)
@@ -517,41 +510,8 @@ class Check {
               " or more");
   }
 
-  template <class Map>
-  void needs(const Map& map, const std::string& key, const std::string& what) {
-    if (map.find(key) == map.end())
-      wrong({in_.serving ? "inference.precision" : "training.precision", "training.attention", "topology"},
-            what + " has no figure for " + key,
-            expected_one_of(key, keys(map, in_.serving ? serving_precisions() : training_precisions())));
-  }
-
-  void kernels() {
-    const std::string& name = in_.options.precision;
-    const auto precision = in_.serving ? workload::serving_precision(name) : workload::training_precision(name);
-    if (!precision) {
-      wrong({in_.serving ? "inference.precision" : "training.precision"}, "unknown precision '" + name + "'",
-            expected_one_of(name, in_.serving ? serving_precisions() : training_precisions()));
-      return;
-    }
-    if (in_.gpu.model.empty()) {
-      wrong({"topology"}, "the machine has no GPUs that compute",
-            "use a topology with compute rates, such as dgx-h100");
-      return;
-    }
-    const std::string gpu = "the data sheet of " + in_.gpu.model + seen("topology.gpu.peak");
-    const std::string table = "the kernel table '" + in_.kernels.name + "'" + seen("topology.gpu.kernels");
-    needs(in_.gpu.peak, precision->linear, gpu);
-    needs(in_.kernels.gemm, precision->linear, table + " (gemm)");
-    if (precision->core != precision->linear) {
-      needs(in_.gpu.peak, precision->core, gpu);
-      needs(in_.kernels.gemm, precision->core, table + " (gemm)");
-    }
-    if (in_.options.attention == Attention::flash)
-      needs(in_.kernels.attention, precision->core, table + " (attention)");
-  }
-
   const StepInputs& in_;
-  int ranks_;
+  int ranks_, job_ranks_;
   const Origins& origins_;
   workload::Misfits misfits_;
 };
@@ -566,7 +526,8 @@ bool goes_together(const StepInputs& in, int ranks, const Origins& origins) {
 
 }  // namespace workload
 
-std::vector<StepMisfit> step_misfits(const StepInputs& in, int ranks_available, const Origins& origins) {
+std::vector<StepMisfit> step_misfits(const StepInputs& in, int ranks_available, const Origins& origins, int job_ranks) {
+  if (job_ranks > 0) ranks_available = std::min(ranks_available, job_ranks);
   const workload::Misfits values = Check(in, ranks_available, origins).values();
   Origins known = origins;
   for (const std::string& path : values.blamed) known.spoil(path);
@@ -574,9 +535,10 @@ std::vector<StepMisfit> step_misfits(const StepInputs& in, int ranks_available, 
   std::optional<StepInputs> changed;
   if (!values.found.empty()) changed = workload::mended(in);
   const StepInputs& mended = changed ? *changed : in;
-  workload::Misfits together = Check(mended, ranks_available, known).together();
+  workload::Misfits together = Check(mended, ranks_available, known, job_ranks).together();
   const bool written = origins.knows("layout") || origins.knows("layout.tp") || origins.knows("layout.pp") ||
-                       origins.knows("layout.dp") || origins.knows("layout.ep") || origins.knows("layout.cp");
+                       origins.knows("layout.dp") || origins.knows("layout.ep") || origins.knows("layout.cp") ||
+                       job_ranks > 0;
   if (written) workload::name_nearest(mended, ranks_available, known, known.all_good(), together);
   std::vector<StepMisfit> all;
   for (const workload::Misfits* part : {&values, static_cast<const workload::Misfits*>(&together)})
@@ -584,9 +546,9 @@ std::vector<StepMisfit> step_misfits(const StepInputs& in, int ranks_available, 
   return all;
 }
 
-Diagnostics check_step(const StepInputs& in, int ranks_available, const Origins& origins) {
+Diagnostics check_step(const StepInputs& in, int ranks_available, const Origins& origins, int job_ranks) {
   Diagnostics said;
-  for (StepMisfit& one : step_misfits(in, ranks_available, origins)) said.push_back(std::move(one.said));
+  for (StepMisfit& one : step_misfits(in, ranks_available, origins, job_ranks)) said.push_back(std::move(one.said));
   return said;
 }
 

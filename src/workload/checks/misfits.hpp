@@ -79,6 +79,8 @@ void name_nearest(const StepInputs&, int ranks, Origins known, bool alone, Misfi
 
 /// What is sent in another format, compressed or delayed.
 void check_communication(Misfits&);
+/// A precision, and whether the GPU and its kernels have figures for it.
+void check_kernels(Misfits&);
 /// Experts by themselves, or what of them a dense model is asked for.
 void check_expert_sizes(Misfits&);
 /// How they go over the ranks.

@@ -136,7 +136,9 @@ std::string nearest_in_words(const StepInputs& in, int ranks, const Origins& ori
   return of_plain ? text(*of_plain) + ", schedule 1f1b, vpp 1" : std::string();
 }
 
-bool is_of_layout(const std::string& path) { return path.starts_with("layout.") || path.starts_with("batch."); }
+bool is_of_layout(const std::string& path) {
+  return path == "ranks" || path.starts_with("layout.") || path.starts_with("batch.");
+}
 
 /// What of a hint's offers goes with the rest.
 Hint offers_that_work(Hint hint, const StepInputs& in, int ranks, const Origins& known) {

@@ -1,0 +1,207 @@
+// Families of models as their publishers' config.json files are: what these leave out, and what a scenario gives beside
+// them.
+#include <catch2/catch.hpp>
+
+#include <algorithm>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "collcast/scenario/scenario.hpp"
+#include "collcast/workload/config.hpp"
+#include "folder.hpp"
+#include "samples.hpp"
+
+using namespace collcast;
+
+namespace {
+
+TransformerConfig published(const std::string& text) {
+  const Result<TransformerConfig> m = parse_hf_config(text, "config.json");
+  INFO((m.ok() ? std::string() : to_text(m.errors())));
+  REQUIRE(m.ok());
+  return *m;
+}
+
+/// A scenario beside a config.json, with these lines under `model`.
+Result<Scenario> beside(const std::string& config, const std::string& more, const std::string& rest = "") {
+  const Folder folder("beside");
+  folder.file("config.json", config);
+  ScenarioOptions options;
+  options.search = samples::shipped();
+  return parse_scenario("schema: collcast.scenario.v1\nname: s\ntopology: dgx-h100\nmodel: {config: config.json" +
+                            more + "}\nbatch: {sequence: 1024, micro_batch: 1, global_batch: 8}\n" + rest,
+                        folder.path() + "/s.yaml", options);
+}
+
+bool says(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+/// google/gemma-3-*-it: what `text_config` has of each.
+std::string gemma3(const std::string& fields) {
+  return "{\"architectures\": [\"Gemma3ForConditionalGeneration\"], \"model_type\": \"gemma3\", \"text_config\": {"
+         "\"model_type\": \"gemma3_text\", \"rope_scaling\": {\"factor\": 8.0, \"rope_type\": \"linear\"}, "
+         "\"sliding_window\": 1024, " +
+         fields + "}, \"vision_config\": {\"hidden_size\": 1152}}";
+}
+
+/// Fields of a Llama, without one.
+std::string llama_without(const std::string& left_out) {
+  std::string out = "{\"architectures\": [\"LlamaForCausalLM\"]";
+  for (const auto& [key, value] : {std::pair<const char*, int>{"num_hidden_layers", 8},
+                                   {"hidden_size", 1024},
+                                   {"num_attention_heads", 16},
+                                   {"num_key_value_heads", 4},
+                                   {"intermediate_size", 4096},
+                                   {"vocab_size", 32000}})
+    if (key != left_out) out += ", \"" + std::string(key) + "\": " + std::to_string(value);
+  return out + "}";
+}
+
+std::string llama4(const std::string& more) {
+  return "{\"architectures\": [\"Llama4ForConditionalGeneration\"], \"text_config\": {\"model_type\": \"llama4_text\", "
+         "\"hidden_size\": 5120, \"intermediate_size\": 8192, \"intermediate_size_mlp\": 16384, "
+         "\"num_hidden_layers\": 48, \"num_attention_heads\": 40, \"num_key_value_heads\": 8, \"head_dim\": 128, "
+         "\"num_local_experts\": 128, \"num_experts_per_tok\": 1, \"vocab_size\": 202048" +
+         more + "}}";
+}
+
+}  // namespace
+
+TEST_CASE("Gemma 3 as published: what the files leave out is as transformers has it") {
+  const TransformerConfig small =
+      published(gemma3("\"hidden_size\": 2560, \"intermediate_size\": 10240, \"num_hidden_layers\": 34"));
+  CHECK((small.heads == 8 && small.kv_heads == 4 && small.head_dim == 256 && small.vocab == 262208));
+  CHECK((small.tied_embeddings && small.window.tokens == 1024 && small.window.full_every == 6));
+  const TransformerConfig large = published(
+      gemma3("\"hidden_size\": 5376, \"intermediate_size\": 21504, \"num_hidden_layers\": 62, \"head_dim\": 128, "
+             "\"num_attention_heads\": 32, \"num_key_value_heads\": 16"));
+  CHECK((large.heads == 32 && large.kv_heads == 16 && large.head_dim == 128 && large.vocab == 262208));
+  // Gemma 3 report (arXiv 2503.19786), table 1: embedding and other parameters without the encoder of images.
+  CHECK(parameter_count(small) == Approx((675 + 3209) * 1e6).epsilon(0.01));
+  CHECK(parameter_count(large) == Approx((1416 + 25600) * 1e6).epsilon(0.01));
+}
+
+TEST_CASE("a key that config.json lacks may be given beside it: the model is that of the whole file") {
+  const Result<Scenario> whole = beside(llama_without(""), "");
+  REQUIRE(whole.ok());
+  const double parameters = parameter_count(whole->step->model);
+  for (const auto& [theirs, ours, value] :
+       {std::tuple<const char*, const char*, const char*>{"num_hidden_layers", "layers", "8"},
+        {"hidden_size", "hidden", "1024"},
+        {"num_attention_heads", "heads", "16"},
+        {"num_key_value_heads", "kv_heads", "4"},
+        {"intermediate_size", "ffn", "4096"},
+        {"vocab_size", "vocab", "32000"}}) {
+    CAPTURE(theirs);
+    const Result<Scenario> given = beside(llama_without(theirs), std::string(", ") + ours + ": " + value);
+    INFO((given.ok() ? std::string() : to_text(given.errors())));
+    REQUIRE(given.ok());
+    CHECK(parameter_count(given->step->model) == parameters);
+    CHECK(given->warnings.size() == whole->warnings.size());
+    if (std::string(ours) == "kv_heads") continue;  // as many as there are heads
+    const std::string lacking = to_text(beside(llama_without(theirs), "").errors());
+    CHECK(says(lacking, "required key '" + std::string(theirs) + "' is missing"));
+    CHECK(says(lacking, "; or give 'model." + std::string(ours) + "' in the scenario"));
+    const std::string wrong = to_text(beside(llama_without(theirs), std::string(", ") + ours + ": many").errors());
+    CHECK(says(wrong, "model." + std::string(ours) + " is 'many'"));
+  }
+  // Sizes of parts, too.
+  const std::string mixture = llama_without("");
+  std::string experts = mixture;
+  experts.replace(experts.find("Llama"), 5, "Mixtral");
+  const Result<Scenario> of_two = beside(experts, ", experts: {count: 8, top_k: 2}");
+  INFO((of_two.ok() ? std::string() : to_text(of_two.errors())));
+  REQUIRE(of_two.ok());
+  CHECK((of_two->step->model.experts.count == 8 && of_two->step->model.experts.ffn == 4096));
+}
+
+TEST_CASE("no window of tokens: the pattern of config.json goes with it, one that is written beside it does not") {
+  const std::string config = gemma3("\"hidden_size\": 2560, \"intermediate_size\": 10240, \"num_hidden_layers\": 34");
+  const Result<Scenario> none = beside(config, ", window: {tokens: 0}", "layout: {dp: 8}\n");
+  INFO((none.ok() ? std::string() : to_text(none.errors())));
+  REQUIRE(none.ok());
+  CHECK(windowed_layers(none->step->model) == 0);
+  CHECK(check_step(*none->step, 8, none->origins).empty());
+  const Result<Scenario> other = beside(config, ", window: {tokens: 512}", "layout: {dp: 8}\n");
+  REQUIRE(other.ok());
+  CHECK((other->step->model.window.tokens == 512 && windowed_layers(other->step->model) == 29));
+  const Result<Scenario> both = beside(config, ", window: {tokens: 0, full_every: 6}", "layout: {dp: 8}\n");
+  REQUIRE(both.ok());
+  CHECK(says(to_text(check_step(*both->step, 8, both->origins)), "a sliding window says how many tokens it has"));
+}
+
+TEST_CASE("Llama 4: experts and MLPs in turn, a shared expert, and chunks of attention as windows") {
+  // Maverick: 400 billion, 17 that a token passes, with the encoder of images.
+  const TransformerConfig m = published(llama4(", \"interleave_moe_layer_step\": 2"));
+  CHECK((expert_layers(m) == 24 && !has_experts(m, 0) && has_experts(m, 1) && m.ffn == 16384));
+  CHECK((m.experts.ffn == 8192 && m.experts.shared_ffn == 8192 && !m.experts.shared_gate));
+  CHECK(parameter_count(m) == Approx(400e9).epsilon(0.01));
+  CHECK(active_parameter_count(m) == Approx(17e9).epsilon(0.02));
+  CHECK((m.window.tokens == 8192 && m.window.full_every == 4 && windowed_layers(m) == 36));
+  // The same layers by their numbers; and others than a step gives.
+  std::string odd;
+  for (int i = 1; i < 48; i += 2) odd += (odd.empty() ? "" : ", ") + std::to_string(i);
+  const TransformerConfig by_number =
+      published(llama4(", \"interleave_moe_layer_step\": 2, \"moe_layers\": [" + odd + "]"));
+  CHECK((by_number.experts.every == 2 && by_number.experts.dense_at.empty()));
+  for (const char* list : {"[0]", "[3, 40]", "[1, 2, 47]"}) {
+    const TransformerConfig few = published(llama4(", \"moe_layers\": " + std::string(list)));
+    const std::string text = list;
+    CHECK(expert_layers(few) == 1 + static_cast<int>(std::count(text.begin(), text.end(), ',')));
+  }
+  CHECK(windowed_layers(published(llama4(", \"attention_chunk_size\": null"))) == 0);
+  CHECK(windowed_layers(published(llama4(", \"no_rope_layers\": []"))) == 36);
+  CHECK(published(llama4(", \"no_rope_layers\": [1, 0, 1, 1, 0]")).window.full_at == std::vector<int>{1, 4});
+  CHECK(windowed_layers(published(llama4(", \"no_rope_layer_interval\": 1"))) == 0);
+}
+
+TEST_CASE("chunks of attention are warned of, and a window of no tokens takes them away") {
+  const Result<Scenario> chunks = beside(llama4(""), "");
+  REQUIRE(chunks.ok());
+  CHECK(says(to_text(chunks->warnings), "chunks of 8192 tokens are taken as a sliding window of as many"));
+  const Result<Scenario> none = beside(llama4(""), ", window: {tokens: 0}");
+  REQUIRE(none.ok());
+  CHECK(windowed_layers(none->step->model) == 0);
+}
+
+TEST_CASE("GLM-4.5: DeepSeek's experts behind ordinary attention") {
+  const TransformerConfig m = published(
+      "{\"architectures\": [\"Glm4MoeForCausalLM\"], \"hidden_size\": 5120, \"intermediate_size\": 12288, "
+      "\"moe_intermediate_size\": 1536, \"num_hidden_layers\": 92, \"num_attention_heads\": 96, "
+      "\"num_key_value_heads\": 8, \"head_dim\": 128, \"n_routed_experts\": 160, \"n_shared_experts\": 1, "
+      "\"num_experts_per_tok\": 8, \"first_k_dense_replace\": 3, \"n_group\": 1, \"topk_group\": 1, "
+      "\"vocab_size\": 151552}");
+  CHECK((m.latent.kv_rank == 0 && m.head_dim == 128 && expert_layers(m) == 89 && m.experts.shared_ffn == 1536));
+  // 355 billion, 32 that a token passes.
+  CHECK(parameter_count(m) == Approx(355e9).epsilon(0.01));
+  CHECK(active_parameter_count(m) == Approx(32e9).epsilon(0.06));
+}
+
+TEST_CASE("OLMo 2 is a Llama by its matrices; Falcon as first published has the newer files' model") {
+  // allenai/OLMo-2-1124-7B: 7.30 billion.
+  const TransformerConfig olmo = published(
+      "{\"architectures\": [\"Olmo2ForCausalLM\"], \"hidden_size\": 4096, \"intermediate_size\": 11008, "
+      "\"num_hidden_layers\": 32, \"num_attention_heads\": 32, \"num_key_value_heads\": 32, \"vocab_size\": 100352, "
+      "\"tie_word_embeddings\": false}");
+  CHECK(parameter_count(olmo) == Approx(7.30e9).epsilon(0.005));
+  const std::string newer = "\"architectures\": [\"FalconForCausalLM\"]",
+                    older = "\"architectures\": [\"RWForCausalLM\"]";
+  const auto alike = [](const TransformerConfig& a, const TransformerConfig& b) {
+    return parameter_count(a) == parameter_count(b) && a.kv_heads == b.kv_heads &&
+           a.parallel_mlp.norms == b.parallel_mlp.norms && a.parallel_mlp.one_reduce == b.parallel_mlp.one_reduce &&
+           a.heads == b.heads && a.tied_embeddings == b.tied_embeddings;
+  };
+  CHECK(alike(published("{" + older +
+                        ", \"model_type\": \"RefinedWebModel\", \"hidden_size\": 4544, \"n_head\": 71, "
+                        "\"n_layer\": 32, \"multi_query\": true, \"parallel_attn\": true, \"vocab_size\": 65024}"),
+              published("{" + newer +
+                        ", \"hidden_size\": 4544, \"num_attention_heads\": 71, \"num_hidden_layers\": 32, "
+                        "\"multi_query\": true, \"vocab_size\": 65024}")));
+  CHECK(alike(published("{" + older +
+                        ", \"model_type\": \"RefinedWeb\", \"hidden_size\": 8192, \"n_head\": 128, "
+                        "\"n_head_kv\": 8, \"n_layer\": 60, \"parallel_attn\": true, \"vocab_size\": 65024}"),
+              published("{" + newer +
+                        ", \"hidden_size\": 8192, \"num_attention_heads\": 128, \"num_hidden_layers\": 60, "
+                        "\"num_kv_heads\": 8, \"new_decoder_architecture\": true, \"vocab_size\": 65024}")));
+}
