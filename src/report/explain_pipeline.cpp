@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "collcast/base/units.hpp"
+#include "collcast/workload/gradient_alignment.hpp"
 #include "collcast/workload/own_schedule.hpp"
 #include "report/explain.hpp"
 #include "report/faults.hpp"
@@ -192,6 +193,11 @@ void add_setting(Section& out, const StepReport& report, bool one_period) {
   out.text.push_back(remark(
       fmt::format("schedule: {}{}", name_of(in.layout),
                   in.layout.chunks() > 1 ? fmt::format(", {} chunks a stage", in.layout.chunks()) : std::string())));
+  if (!aligns_gradients(in)) return;
+  out.text.push_back(remark(
+      in.layout.schedule == PipelineSchedule::interleaved
+          ? "gradients: stage i reduces a chunk behind the i-th backward after the chunk's last (align_grad_reduce)"
+          : "gradients: stage 0 reduces them in its last backward, the others behind theirs (align_grad_reduce)"));
 }
 
 /// What the order of work leaves of the two lines above, where stages or transfers are not alike.

@@ -131,6 +131,7 @@ void add_training(Json& out, const StepInputs& in) {
              {"embedding_and_logits", o.embedding_and_logits}};
   add_layers(options, o);
   add_execution(options, o);
+  if (in.layout.pp > 1) options["align_grad_reduce"] = o.align_grad_reduce;
   if (in.layout.tp > 1) options["overlap_tp"] = to_string(o.overlap_tp);
   add_communication(options, o);
   add_adapters(options, in);

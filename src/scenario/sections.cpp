@@ -240,6 +240,7 @@ TrainingOptions read_training(Reader& reader, const Node& node) {
   o.optional("gradient_accumulation_fusion", t.fuse_accumulation, AsTruth{});
   o.optional("save_original_input", t.save_original_input, AsTruth{});
   o.optional("overlap_dp", t.overlap_dp, AsTruth{});
+  o.optional("align_grad_reduce", t.align_grad_reduce, AsTruth{});
   if (Bytes bucket{}; o.optional("bucket", bucket, AsBytes{})) t.bucket = bucket;
   o.optional("overlap_pp", t.overlap_pp, AsTruth{});
   o.optional("overlap_tp", t.overlap_tp, as_word<TpOverlap>({TpOverlap::none, TpOverlap::backward, TpOverlap::ring}));

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "workload/aligned.hpp"
 #include "workload/exchange_walk.hpp"
 #include "workload/schedules/automatic_order.hpp"
 #include "workload/schedules/dualpipe.hpp"
@@ -147,16 +148,17 @@ GradientTerms exposed_gradients(const StepPlan& plan, const Pipeline& pipeline,
   const auto chunks = static_cast<std::size_t>(plan.chunks);
   for (std::size_t i = 0; i < plan.stages.size(); ++i) {
     const StagePlan& stage = plan.stages[i];
+    const bool fills = fills_in_backward(plan, i);
     GradientTerms terms =
         walk ? walk->gradients[i]
-             : gradient_tail(stage, splits_backward(plan.schedule), plan.overlap_dp,
+             : gradient_tail(stage, splits_backward(plan.schedule), fills,
                              chunks > 1 || is_own(plan.schedule) ? std::span(pipeline.later).subspan(i * chunks, chunks)
                                                                  : std::span<const Seconds>());
     terms.stage = static_cast<int>(i);
     if (plan.zero == 2) terms.times = plan.micro_batches;
     if (!walk) terms.ahead = pipeline.ahead[i];
-    // Without overlap the exchange also waits for the message that the stage's last backward ends with and blocks for.
-    if (!plan.overlap_dp && !plan.overlap_pp && i > 0 && !goes_by_turns(plan.schedule))
+    // Behind it the exchange also waits for the message that the stage's last backward ends with and blocks for.
+    if (!walk && !fills && !plan.overlap_pp && i > 0 && !goes_by_turns(plan.schedule))
       terms.ahead -= plan.transfer[i - 1];
     if (terms.exposed() > longest.exposed()) longest = terms;
     if (i > 0 && i + 1 < plan.stages.size()) continue;
@@ -166,9 +168,16 @@ GradientTerms exposed_gradients(const StepPlan& plan, const Pipeline& pipeline,
   return tied > Seconds{} && end.exposed() >= longest.exposed() ? end : longest;
 }
 
-/// Of the pipeline while gradients are exchanged, where that slows it.
-std::optional<ExchangeWalk> slowed_walk(const StepPlan& plan) {
-  if (plan.zero == 3 || exchanges_by_turns(plan) || !slows_beside_exchange(plan)) return std::nullopt;
+/// Whether chunks are reduced behind a backward of another.
+bool shifts_reductions(const StepPlan& plan) {
+  return plan.chunks > 1 && aligns_gradients(plan) &&
+         std::ranges::any_of(plan.stages, [](const StagePlan& stage) { return !stage.buckets.empty(); });
+}
+
+/// Of the pipeline while gradients are exchanged, where that slows it or is out of step with it.
+std::optional<ExchangeWalk> beside_walk(const StepPlan& plan) {
+  if (plan.zero == 3 || exchanges_by_turns(plan)) return std::nullopt;
+  if (!slows_beside_exchange(plan) && !shifts_reductions(plan)) return std::nullopt;
   return walk_beside_exchange(plan);
 }
 
@@ -200,12 +209,11 @@ StepEstimate estimate_step(const StepPlan& plan) {
   StepEstimate e;
   const Pipeline pipeline = add_pipeline(plan, e.terms);
   const bool by_turns = exchanges_by_turns(plan);
-  const std::optional<ExchangeWalk> walk = slowed_walk(plan);
+  const std::optional<ExchangeWalk> walk = beside_walk(plan);
   std::vector<SlowedParts> slowed(plan.stages.size());
-  if (walk) {
-    slowed = walk->slowed;
+  if (walk) slowed = walk->slowed;
+  if (walk && slows_beside_exchange(plan))
     e.terms.slowed = plan.stages.size() == 1 ? slowed.front().total() : walk->end - pipeline.terms.total();
-  }
   if (by_turns)
     slowed = add_turns(plan, e.terms);
   else

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <functional>
+#include <optional>
 #include <utility>
 
+#include "workload/aligned.hpp"
 #include "workload/slowdown.hpp"
 
 namespace collcast::workload {
@@ -12,7 +14,8 @@ namespace {
 
 class ExchangeClock {
  public:
-  explicit ExchangeClock(const StepPlan& plan) : plan_(plan), chunked_(plan.chunked()), stages_(plan.stages.size()) {}
+  explicit ExchangeClock(const StepPlan& plan)
+      : plan_(plan), aligns_(aligns_gradients(plan)), chunked_(plan.chunked()), stages_(plan.stages.size()) {}
 
   void begin(const Orders& orders) {
     for (std::size_t i = 0; i < stages_.size(); ++i) {
@@ -21,6 +24,9 @@ class ExchangeClock {
       s.unit_done.resize(s.plan->units.size());
       s.turns.resize(static_cast<std::size_t>(plan_.chunks));
       for (const Turn& turn : orders[i]) ++s.turns[static_cast<std::size_t>(turn.chunk)];
+      s.left = static_cast<int>(orders[i].size());
+      s.fills = !plan_.delayed && fills_in_backward(plan_, i);
+      if (aligns_ && !s.fills) s.launches.emplace(plan_, i, orders[i]);
       if (!plan_.delayed) continue;
       for (const Bucket& bucket : s.plan->buckets) s.busy += bucket.time;
     }
@@ -38,8 +44,10 @@ class ExchangeClock {
       GradientTerms terms;
       terms.stage = static_cast<int>(i);
       terms.buckets = s.busy - s.busy_since;
-      terms.left = s.sent - s.busy_since;
-      terms.ahead = plan_.zero == 2 ? Seconds{} : out.end - s.sent;
+      // The stream may wait for the message that the stage ends with.
+      const Seconds behind = std::max(s.busy_since - s.sent, Seconds{});
+      terms.left = s.sent + behind - s.busy_since;
+      terms.ahead = plan_.zero == 2 ? Seconds{} : out.end - s.sent - behind;
       out.gradients.push_back(terms);
       out.slowed.push_back(s.slowed);
     }
@@ -49,7 +57,10 @@ class ExchangeClock {
  private:
   struct Stage {
     const StagePlan* plan = nullptr;
-    std::vector<int> turns;  ///< to come, by chunk
+    std::vector<int> turns;                    ///< to come, by chunk
+    int left = 0;                              ///< of all turns
+    bool fills = false;                        ///< buckets are reduced as they are full
+    std::optional<GradientLaunches> launches;  ///< where they are not
     std::vector<bool> unit_done;
     std::size_t next_bucket = 0;
     Seconds busy_since{}, busy{};  ///< the DP stream: begin and end of what it does
@@ -59,8 +70,21 @@ class ExchangeClock {
 
   TurnEnd end_of(int stage, const Turn& turn, Seconds begin) {
     Stage& s = stages_[static_cast<std::size_t>(stage)];
+    const TurnEnd end = taken(s, stage, turn, begin);
+    --s.left;
+    if (!s.launches) return end;
+    s.sent = end.sent;
+    for (const int chunk : s.launches->behind(turn)) launch(s, chunk, end.sent);
+    if (s.left > 0) return end;
+    const bool blocks = !plan_.overlap_pp && stage > 0;
+    const Seconds idle = end.sent + (blocks ? plan_.transfer[static_cast<std::size_t>(stage) - 1] : Seconds{});
+    for (const int chunk : s.launches->left()) launch(s, chunk, idle);
+    return end;
+  }
+
+  TurnEnd taken(Stage& s, int stage, const Turn& turn, Seconds begin) {
     const bool last = --s.turns[static_cast<std::size_t>(turn.chunk)] == 0;
-    const bool fills = !plan_.delayed && (plan_.zero == 2 ? turn.backward : last);
+    const bool fills = s.fills && (plan_.zero == 2 ? turn.backward : last);
     if (!fills && s.busy <= begin) {
       const Seconds end = begin + time_of(chunked_.of(stage, turn.chunk), turn);
       return {end, end};
@@ -93,6 +117,16 @@ class ExchangeClock {
   /// One after the other in their order.
   void fill(Stage& s, std::size_t unit, Seconds now) {
     s.unit_done[unit] = true;
+    reduce(s, now);
+  }
+
+  void launch(Stage& s, int chunk, Seconds now) {
+    for (std::size_t u = 0; u < s.unit_done.size(); ++u)
+      if (s.plan->units[u].chunk == chunk) s.unit_done[u] = true;
+    reduce(s, now);
+  }
+
+  void reduce(Stage& s, Seconds now) {
     const std::vector<Bucket>& buckets = s.plan->buckets;
     for (; s.next_bucket < buckets.size() && s.unit_done[buckets[s.next_bucket].unit]; ++s.next_bucket) {
       if (now > s.busy || s.next_bucket == 0) s.busy_since = s.busy = std::max(now, s.busy);
@@ -101,6 +135,7 @@ class ExchangeClock {
   }
 
   const StepPlan& plan_;
+  bool aligns_;
   ChunkedStages chunked_;
   std::vector<Stage> stages_;
 };

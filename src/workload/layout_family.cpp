@@ -92,6 +92,7 @@ class LayoutFamily::State {
     plan_.schedule = in_.layout.schedule;
     plan_.chunks = in_.layout.chunks();
     plan_.overlap_dp = in_.options.overlap_dp;
+    plan_.align_gradients = in_.options.align_grad_reduce;
     plan_.overlap_pp = in_.options.overlap_pp;
     plan_.reshard = in_.options.reshard_after_forward;
     plan_.delayed = in_.options.delayed_all_reduce;

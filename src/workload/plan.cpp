@@ -464,6 +464,7 @@ Result<StepPlan> make_plan(const StepInputs& in, const Fabric& fabric, const Col
   plan.micro_batches = in.batch.passes(in.layout);
   plan.chunks = in.layout.chunks();
   plan.overlap_dp = in.options.overlap_dp;
+  plan.align_gradients = in.options.align_grad_reduce;
   plan.overlap_pp = in.options.overlap_pp;
   plan.zero = sharding_stage(in);
   plan.reshard = in.options.reshard_after_forward;

@@ -161,10 +161,11 @@ struct StepPlan {
   int micro_batches = 1;  ///< that pass each unit: with DualPipe those of one way, half of the pipeline's
   int chunks = 1;         ///< of a stage's units; interleaved, V
   bool overlap_dp = true, overlap_pp = true;
-  int zero = 0;          ///< from 2 on gradients are reduced after every micro-batch
-  bool reshard = true;   ///< ZeRO-3: weights are gathered for the forward and again for the backward
-  bool no_sync = false;  ///< ZeRO-3: gradients are reduced in the last backward of a chunk only
-  bool delayed = false;  ///< the gradients that are exchanged are those of the step before
+  bool align_gradients = false;  ///< with overlap_dp, where that is something else (aligned.hpp)
+  int zero = 0;                  ///< from 2 on gradients are reduced after every micro-batch
+  bool reshard = true;           ///< ZeRO-3: weights are gathered for the forward and again for the backward
+  bool no_sync = false;          ///< ZeRO-3: gradients are reduced in the last backward of a chunk only
+  bool delayed = false;          ///< the gradients that are exchanged are those of the step before
   std::vector<StagePlan> stages;
   std::vector<Seconds> transfer;  ///< a message from stage i to i + 1 and back, and where the model goes round also
                                   ///< from the last to the first

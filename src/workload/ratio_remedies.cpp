@@ -11,9 +11,11 @@
 
 #include "collcast/base/units.hpp"
 #include "collcast/workload/search.hpp"
+#include "workload/aligned.hpp"
 #include "workload/changes.hpp"
 #include "workload/estimate_step.hpp"
 #include "workload/forecast.hpp"
+#include "workload/gradient_exchange.hpp"
 
 namespace collcast::workload {
 
@@ -32,6 +34,13 @@ std::optional<ByForm> by_form(const StepInputs& in, const Fabric& fabric, const 
   const StepEstimate estimate = estimate_step(*plan);
   return ByForm{compute_to_communication(layer_times(with_shown_layer(*plan, plan->slowest()))),
                 exposed_share(estimate.breakdown), estimate.total / in.batch.global_batch};
+}
+
+/// Whether stages reduce gradients each for itself that could at the same time.
+bool can_be_aligned(StepInputs in) {
+  if (in.options.align_grad_reduce) return false;
+  in.options.align_grad_reduce = true;
+  return aligns_gradients(in);
 }
 
 class Raising {
@@ -133,6 +142,8 @@ class Raising {
   void overlap() {
     const TrainingOptions& o = in_.options;
     to_.offer(!o.overlap_dp, {{"training.overlap_dp", "true"}}, [](StepInputs& in) { in.options.overlap_dp = true; });
+    to_.offer(can_be_aligned(in_), {{"training.align_grad_reduce", "true"}},
+              [](StepInputs& in) { in.options.align_grad_reduce = true; });
     to_.offer(in_.layout.pp > 1 && !o.overlap_pp, {{"training.overlap_pp", "true"}},
               [](StepInputs& in) { in.options.overlap_pp = true; });
     to_.offer(o.gradient_bytes > 2 && !o.communication.gradients && o.compression.method == CompressionMethod::none,
@@ -287,6 +298,28 @@ std::string what_would_lower(const StepInputs& in, const Fabric& fabric, const C
     lowered.push_back({change.values, -then->exposed, then->exposed <= most_exposed, share_text(then->exposed)});
   }
   return offered(std::move(lowered), "lower", links);
+}
+
+std::optional<std::string> slower_beside_backward(const StepInputs& in, const Fabric& fabric,
+                                                  const CollectiveTime& time) {
+  constexpr double least = 0.005;
+  if (!in.options.overlap_dp || in.layout.pp == 1 || !exchanges_gradients(in)) return {};
+  const std::optional<ByForm> now = by_form(in, fabric, time);
+  if (!now) return {};
+  Offers to(in);
+  to.offer(can_be_aligned(in), {{"training.align_grad_reduce", "true"}},
+           [](StepInputs& other) { other.options.align_grad_reduce = true; });
+  to.offer(true, {{"training.overlap_dp", "false"}}, [](StepInputs& other) { other.options.overlap_dp = false; });
+  std::string shorter;
+  for (const Change& change : possible(std::move(to).all(), in, fabric)) {
+    const std::optional<ByForm> then = by_form(change.in, fabric, time);
+    const double share = then ? 1 - then->of_sample / now->of_sample : 0;
+    if (share >= least)
+      shorter += (shorter.empty() ? "" : " or ") + text_of(change.values) + " (" + share_text(share) + ")";
+  }
+  if (shorter.empty()) return {};
+  return "what gradients slow beside the backward adds up along the stages to more than they hide there; " + shorter +
+         " would shorten the step";
 }
 
 }  // namespace collcast::workload

@@ -14,6 +14,7 @@
 // less time by it.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "collcast/topology/fabric.hpp"
@@ -41,5 +42,9 @@ inline constexpr double most_exposed = 1.0 / 3;
 
 /// "training.overlap_dp: true (12 %) would lower it": as what_would_raise, of the share of the step that is exposed.
 std::string what_would_lower(const StepInputs&, const Fabric&, const CollectiveTime& time);
+
+/// "training.overlap_dp: false (2 %) would shorten it": where what gradients slow beside the backward adds up along the
+/// stages of a pipeline to more than they hide there, by at least half a percent of the step.
+std::optional<std::string> slower_beside_backward(const StepInputs&, const Fabric&, const CollectiveTime& time);
 
 }  // namespace collcast::workload

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "workload/aligned.hpp"
 #include "workload/schedules/dualpipe.hpp"
 #include "workload/sharded_walk.hpp"
 #include "workload/timeline.hpp"
@@ -46,6 +47,7 @@ class Spelling {
     Ready beside;                               ///< messages beside it
     Ready unit_began;                           ///< with the first of the unit's pass
     std::vector<Ready> unit_done;               ///< last backward of each unit
+    std::vector<Ready> launched;                ///< aligned, by chunk: what its buckets are behind
     Ready reduced;                              ///< ZeRO-2 and 3: the last gradients of the micro-batch before
     std::vector<Ready> others;                  ///< that the next stretch waits for besides
     std::array<Ready, 2> inputs;                ///< messages that the turn waits for, and its gathers
@@ -125,6 +127,11 @@ class Spelling {
 
   /// False if the team is through, or waits for a message that is not there yet.
   bool take_turn(TeamState& team);
+
+  /// Aligned: of the chunks whose buckets are reduced from here on.
+  void launch_gradients(const Team& stages, const Turn& turn);
+  /// What a bucket of a class waits for that this unit fills; asked when all turns are there, but with ZeRO-2.
+  Ready begin_of_bucket(std::size_t i, std::size_t c, std::size_t unit) const;
 
   void take_inputs(std::size_t i, const Turn& turn, const Turn* together);
 
@@ -217,8 +224,9 @@ class Spelling {
   const EngineWatch& watch_;
   std::vector<TeamState> teams_;
   std::vector<State> states_;
-  bool slows_ = false;                 ///< what DP does, kernels
-  std::vector<Ready> gradients_done_;  ///< by class
+  std::vector<GradientLaunches> launches_;  ///< by stage, where they are aligned
+  bool slows_ = false;                      ///< what DP does, kernels
+  std::vector<Ready> gradients_done_;       ///< by class
   StepSchedule result_;
 };
 

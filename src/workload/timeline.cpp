@@ -22,6 +22,8 @@ Spelling::Spelling(const ClassedPlan& all, const EngineWatch& watch)
   }
   for (const StageClasses& stage : all.stages)
     for (const std::size_t c : stage.classes) begin(c);
+  if (!aligns_gradients(plan_)) return;
+  for (const TeamState& team : teams_) launches_.emplace_back(plan_, team.stages.front(), team.order);
 }
 
 std::optional<StepSchedule> Spelling::run() {
@@ -55,6 +57,7 @@ void Spelling::begin(std::size_t c) {
   s.activations = none;
   s.gradients = none;
   s.unit_done.resize(plan.units.size());
+  s.launched.resize(static_cast<std::size_t>(plan_.chunks));
   s.whole.resize(plan.units.size());
 }
 
@@ -103,6 +106,7 @@ bool Spelling::take_turn(TeamState& team) {
     for_classes(team.stages, [](State& s) { s.reduced = s.bucket; });
   }
   for_classes(team.stages, [](State& s) { s.computed = s.last; });
+  if (!launches_.empty()) launch_gradients(team.stages, turn);
   // Of a pair both send in the end.
   for (const std::size_t i : team.stages) {
     if (team.done > 0 && team.order[team.done - 1].with_next) send(i, team.order[team.done - 1]);
@@ -110,6 +114,18 @@ bool Spelling::take_turn(TeamState& team) {
   }
   ++team.done;
   return true;
+}
+
+void Spelling::launch_gradients(const Team& stages, const Turn& turn) {
+  for (const int chunk : launches_[stages.front()].behind(turn))
+    for_classes(stages, [chunk](State& s) { s.launched[static_cast<std::size_t>(chunk)] = s.last; });
+}
+
+Spelling::Ready Spelling::begin_of_bucket(std::size_t i, std::size_t c, std::size_t unit) const {
+  const State& s = states_[c];
+  if (fills_in_backward(plan_, i)) return s.unit_done[unit];
+  const Ready& launched = s.launched[static_cast<std::size_t>(lead(i).units[unit].chunk)];
+  return launched ? launched : s.last;
 }
 
 void Spelling::take_inputs(std::size_t i, const Turn& turn, const Turn* together) {
@@ -236,7 +252,7 @@ void Spelling::exchange_buckets(const Team& stages, const std::string& of, std::
       const Seconds time = longest(join, [&](std::size_t c) { return all_.of(c).buckets[b].time; });
       const auto waits = [&](std::size_t c) {
         if (plan_.delayed) return std::vector<After>{};
-        return after({plan_.overlap_dp ? states_[c].unit_done[unit] : states_[c].last});
+        return after({begin_of_bucket(i, c, unit)});
       };
       const OpId op = add_dp(join, time, joined(join, waits), of + "gradient bucket " + std::to_string(b),
                              Doing::bucket, static_cast<int>(b));

@@ -9,6 +9,7 @@
 #include "collcast/base/units.hpp"
 #include "collcast/evaluate/nodes.hpp"
 #include "collcast/workload/impossible_rate.hpp"
+#include "workload/aligned.hpp"
 #include "workload/gradient_exchange.hpp"
 #include "workload/layer/adapters.hpp"
 #include "workload/layer/share.hpp"
@@ -121,6 +122,17 @@ void add_unused_of_both(const StepInputs& in, const Unused& no_part) {
           in.serving ? "inference.expert_imbalance" : "training.expert_imbalance", "ep is 1");
 }
 
+/// Empty: there is something.
+std::string why_nothing_to_align(const StepInputs& in) {
+  if (!exchanges_gradients(in)) return "nobody has the same parameters";
+  if (in.layout.pp == 1) return "pp is 1";
+  if (!in.options.overlap_dp) return "overlap_dp is false, and all gradients are exchanged behind the backward";
+  if (in.options.delayed_all_reduce) return "the gradients of the step before are exchanged from the begin on";
+  if (sharding_stage(in) >= 2) return "zero 2 and 3 reduce gradients after every micro-batch";
+  if (!can_align_gradients(in.layout.schedule)) return "it is of the schedules 1f1b, gpipe and interleaved";
+  return {};
+}
+
 /// What the scenario of a training asks for in vain.
 void add_unused(const StepInputs& in, std::vector<std::string>& list) {
   const CommunicationFormats& f = in.options.communication;
@@ -171,6 +183,10 @@ void add_unused(const StepInputs& in, std::vector<std::string>& list) {
   const bool alone = !exchanges_gradients(in);
   const char* no_replicas = "nobody has the same parameters";
   none(!in.options.overlap_dp && alone, "overlap_dp", no_replicas);
+  if (!in.options.align_grad_reduce) {
+    const std::string why = why_nothing_to_align(in);
+    no_part(!why.empty(), "training.align_grad_reduce", why);
+  }
   none(in.options.bucket && alone, "bucket", no_replicas);
   none(in.options.bucket && !alone && in.options.zero == 3, "bucket",
        "zero 3 gathers weights and reduces gradients layer by layer");
@@ -207,6 +223,7 @@ std::vector<std::string> warnings(const StepInputs& in, const Fabric& fabric, co
   const bool low_ratio = is_low_ratio(result.compute_to_communication);
   if (low_ratio) list.push_back(ratio_warning(in, fabric, result, time));
   if (const auto exposed = exposed_warning(in, fabric, result, time, low_ratio)) list.push_back(*exposed);
+  if (const auto slower = slower_beside_backward(in, fabric, time)) list.push_back(*slower);
   if (result.micro_batches < in.layout.pp)
     list.push_back(too_few_micro_batches(result.micro_batches, in.layout.pp) +
                    "; a larger global_batch, a smaller micro_batch or a smaller pp would help");

@@ -159,6 +159,7 @@ training:
   cpu_offloading_num_layers: 0
   save_original_input: true
   overlap_dp: true
+  align_grad_reduce: true
   overlap_tp: ring
   bucket: 40MB
   overlap_pp: false

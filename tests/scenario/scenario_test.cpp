@@ -57,7 +57,7 @@ TEST_CASE("every section arrives") {
             "schedule: gpipe}\n"
             "batch: {sequence: 256, micro_batch: 2, global_batch: 16}\n"
             "training: {precision: fp16, recompute: selective, attention: unfused, zero: 1, gradient_bytes: 2, "
-            "overlap_dp: false, "
+            "overlap_dp: false, align_grad_reduce: false, "
             "bucket: 8MB, overlap_pp: false, launch: 7us, launch_backward: 2us, optimizer: false, "
             "embedding_and_logits: false}\n"
             "collectives: {algorithm: ring, chunks: 16, channels: 2, sharing: fifo, priorities: [tp, pp]}\n")
@@ -77,7 +77,7 @@ TEST_CASE("every section arrives") {
   CHECK((t.zero == 1 && t.gradient_bytes == 2 && t.bucket == Bytes(8'000'000)));
   CHECK(t.launch == Seconds(7e-6));
   CHECK(t.launch_backward == Seconds(2e-6));
-  CHECK_FALSE((t.overlap_dp || t.overlap_pp || t.optimizer || t.embedding_and_logits));
+  CHECK_FALSE((t.overlap_dp || t.align_grad_reduce || t.overlap_pp || t.optimizer || t.embedding_and_logits));
   CHECK(s.collectives.algorithm == "ring");
   CHECK((s.collectives.chunks == 16 && s.collectives.channels == 2));
   CHECK(s.sharing == Sharing::fifo);

@@ -43,7 +43,7 @@ SCENARIOS = {
         "batch": {"sequence": 512, "micro_batch": 1, "global_batch": 8},
         "training": {"precision": "bf16", "recompute": "full", "attention": "flash", "zero": 1,
                      "reshard_after_forward": True, "gradient_bytes": 2,
-                     "cross_entropy_loss_fusion": False, "gradient_accumulation_fusion": False, "save_original_input": False, "cpu_offloading_num_layers": 0, "overlap_tp": "ring", "overlap_dp": False, "bucket": "25MiB", "overlap_pp": False, "overlap_cp": False, "launch": "5us", "launch_backward": "2us",
+                     "cross_entropy_loss_fusion": False, "gradient_accumulation_fusion": False, "save_original_input": False, "cpu_offloading_num_layers": 0, "overlap_tp": "ring", "overlap_dp": False, "align_grad_reduce": False, "bucket": "25MiB", "overlap_pp": False, "overlap_cp": False, "launch": "5us", "launch_backward": "2us",
                      "communication": {"tp_gather": "fp8", "tp_reduce": "fp8", "ep_dispatch": "fp8", "ep_combine": "bf16", "parameters": "bf16", "gradients": "bf16", "scale_block": 128},
                      "gradient_compression": {"method": "ratio", "ratio": 4, "moved": 8, "error_feedback": True}, "delayed_all_reduce": False,
                      "overlap_ep": True, "moe_grouped_mlp_fusion": False, "moe_token_dispatcher": "flex", "expert_imbalance": 1.5, "moe_capacity_factor": 2, "optimizer": True,

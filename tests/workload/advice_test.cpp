@@ -79,6 +79,7 @@ void put(StepInputs& in, const std::string& path, const std::string& value) {
       {"training.reshard_after_forward",
        [](StepInputs& in, const auto& v) { in.options.reshard_after_forward = v == "true"; }},
       {"training.overlap_dp", [](StepInputs& in, const auto& v) { in.options.overlap_dp = v == "true"; }},
+      {"training.align_grad_reduce", [](StepInputs& in, const auto& v) { in.options.align_grad_reduce = v == "true"; }},
       {"training.overlap_pp", [](StepInputs& in, const auto& v) { in.options.overlap_pp = v == "true"; }},
       {"training.communication.gradients",
        [](StepInputs& in, const auto& v) {

@@ -294,6 +294,25 @@ TEST_CASE("what is asked for in vain is warned about, each by its path") {
               in.layout.dp = 1;
             },
             [](StepInputs& in) { in.layout.dp = 2; }},
+           {"training.align_grad_reduce",
+            [](StepInputs& in) {
+              in.options.align_grad_reduce = false;
+              in.layout.pp = 1;
+            },
+            [](StepInputs& in) { in.layout.pp = 2; }},
+           {"training.align_grad_reduce",
+            [](StepInputs& in) {
+              in.options.align_grad_reduce = in.options.overlap_dp = false;
+              in.layout.pp = 2;
+            },
+            [](StepInputs& in) { in.options.overlap_dp = true; }},
+           {"training.align_grad_reduce",
+            [](StepInputs& in) {
+              in.options.align_grad_reduce = false;
+              in.layout.pp = 2;
+              in.layout.dp = 1;
+            },
+            [](StepInputs& in) { in.layout.dp = 2; }},
            {"training.bucket",
             [](StepInputs& in) {
               in.options.bucket = default_bucket;

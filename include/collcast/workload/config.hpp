@@ -503,6 +503,7 @@ struct TrainingOptions {
   bool save_original_input = false;
   bool fuse_accumulation = true;  ///< products of weight gradients add to what is summed up; else kernels behind them
   bool overlap_dp = true;         ///< gradient buckets under the last backward, ZeRO-3's gathers beside computing
+  bool align_grad_reduce = true;  ///< of 1F1B, GPipe and interleaved: stages reduce gradients at the same time
   std::optional<Bytes> bucket = {};  ///< gradient bucket size, used as it is; nothing: default_bucket, or more
   bool overlap_pp = true;            ///< asynchronous pipeline transfers
   TpOverlap overlap_tp = TpOverlap::none;
