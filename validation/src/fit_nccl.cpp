@@ -296,7 +296,7 @@ Fitted fitted_with(const FitLoss& loss, double nic_rate, const GoesOn& goes_on, 
 /// What a quarter and more is of may as well be what NICs carry.
 constexpr double slowest_told = 0.25;
 
-/// The part of the NICs' described rate by which rows are forecast best, every error in full, of those in steps from
+/// The part of the NICs' described rate by which rows are forecast best, every error in full, of those in steps about
 /// what the network carries by the best factors: with these, or with all factors 1. 1: the network carries a quarter
 /// and more, and errors are less than a fifth in the mean.
 double slower_nics(const FitLoss& loss, const Fitted& best, int& evaluations) {
@@ -309,11 +309,10 @@ double slower_nics(const FitLoss& loss, const Fitted& best, int& evaluations) {
   NcclFactors fitted = best.factors;
   fitted.network = 1;
   double out = 1, least = std::numeric_limits<double>::infinity();
-  const double lowest = std::ceil(std::log(least_nic_rate / best.factors.network) / fine_step);
-  for (double step = lowest;; ++step) {
-    // That which the fit found is one of them.
+  constexpr int steps = 8;  // to 3.3 times: links inside the nodes may have taken so much from the network
+  for (int step = -steps; step <= steps; ++step) {
     const double rate = best.factors.network * std::exp(step * fine_step);
-    if (rate > slowest_told) break;
+    if (rate < least_nic_rate || rate > slowest_told) continue;
     NcclModel model(loss, {true, rate});
     for (const NcclFactors& factors : {NcclFactors{}, fitted}) {
       ++evaluations;
