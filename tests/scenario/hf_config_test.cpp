@@ -270,7 +270,7 @@ Diagnostics warnings(const Fields& fields) {
   Origins origins;
   Diagnostics out;
   std::optional<input::Quantization> quantized;
-  CHECK(input::read_hf_config(json_of(fields), "config.json", origins, out, quantized).ok());
+  CHECK(input::read_hf_config(json_of(fields), "config.json", {}, origins, out, quantized).ok());
   return out;
 }
 
