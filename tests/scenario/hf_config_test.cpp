@@ -270,7 +270,7 @@ Diagnostics warnings(const Fields& fields) {
   Origins origins;
   Diagnostics out;
   std::optional<input::Quantization> quantized;
-  CHECK(input::read_hf_config(json_of(fields), "config.json", origins, out, quantized).ok());
+  CHECK(input::read_hf_config(json_of(fields), "config.json", {}, origins, out, quantized).ok());
   return out;
 }
 
@@ -555,7 +555,7 @@ TEST_CASE("DeepSeek: latent attention, shared experts, dense layers first; witho
   CHECK(parse_hf_config(json_of(fields), "config.json").value().latent.q_rank == 0);
   CHECK(warnings(fields).empty());
   CHECK(parse_hf_config(json_of(without(fields, "qk_nope_head_dim")), "config.json").errors().at(0).hint ==
-        "expected a whole number from 1 to 10000000, without unit");
+        "expected a whole number from 1 to 10000000, without unit; or give 'model.mla.nope' in the scenario");
   CHECK(parse_hf_config(json_of(without(fields, "n_routed_experts")), "config.json").value().experts.count == 0);
   CHECK(parse_hf_config(json_of(without(fields, "kv_lora_rank")), "config.json").errors().at(0).message ==
         "required key 'kv_lora_rank' is missing");
