@@ -77,7 +77,7 @@ double closed(const Communicator& c, const Asked& asked, Bytes size) {
   return test::us(nccl::run(c, asked.kind, size, plan_of(c, asked, size)).time());
 }
 
-double simulated(const Fabric& fabric, const Group& group, const Communicator& c, const Asked& asked, Bytes size) {
+double simulated_time(const Fabric& fabric, const Group& group, const Communicator& c, const Asked& asked, Bytes size) {
   const auto program = nccl::program(fabric, group, c, asked.kind, size, plan_of(c, asked, size));
   REQUIRE(program.ok());
   return test::us(*simulate(*program));
@@ -148,7 +148,7 @@ TEST_CASE("closed form and simulation of oversubscribed leaves are as near as do
         for (const Asked& asked : all_asked(c)) {
           const Bytes size(16 << 20);
           INFO(network.machine << ' ' << network.nodes << (all ? " all " : " one ") << asked.text() << " at " << o);
-          const double ratio_of = simulated(fabric, group, c, asked, size), ratio = ratio_of / closed(c, asked, size);
+          const double ratio_of = simulated_time(fabric, group, c, asked, size), ratio = ratio_of / closed(c, asked, size);
           const bool is_nvls = asked.as && asked.as->first == Algorithm::nvls_tree;
           if (o > 1) {
             CHECK(ratio > 0.86);

@@ -158,8 +158,9 @@ TEST_CASE("the samples are good, and between them have every key of every format
 
 TEST_CASE("a missing key is named if it is required, and has a default if not") {
   for (const Sample& sample : samples::all()) {
+    const Node tree = tree_of(sample);
     for (const KnownKey& key : present(sample)) {
-      const Outcome result = outcome(sample, mutate::without(tree_of(sample), key.path), key.path);
+      const Outcome result = outcome(sample, mutate::without(tree, key.path), key.path);
       INFO(sample.name << ": without " << key.path << "\n" << to_text(result.errors));
       const std::string missing = "required key '" + mutate::last_key(key.path) + "' is missing";
       CHECK(says(result.errors, 0, missing) == key.required);
@@ -172,11 +173,12 @@ TEST_CASE("a missing key is named if it is required, and has a default if not") 
 
 TEST_CASE("a misspelt key is an error at its place with the right word") {
   for (const Sample& sample : samples::all()) {
+    const Node tree = tree_of(sample);
     for (const KnownKey& key : present(sample)) {
       const std::string wrong = mutate::last_key(key.path).substr(0, 1) + mutate::last_key(key.path);
       const std::size_t dot = key.path.rfind('.');
       const std::string path = (dot == std::string::npos ? "" : key.path.substr(0, dot + 1)) + wrong;
-      const Outcome result = outcome(sample, mutate::renamed(tree_of(sample), key.path, wrong), path);
+      const Outcome result = outcome(sample, mutate::renamed(tree, key.path, wrong), path);
       INFO(sample.name << ": " << path << "\n" << to_text(result.errors));
       CHECK(says(result.errors, result.line, "unknown key '" + wrong + "'"));
       CHECK(placed(result.errors));
@@ -187,8 +189,9 @@ TEST_CASE("a misspelt key is an error at its place with the right word") {
 
 TEST_CASE("a key given twice is an error at the second place") {
   for (const Sample& sample : samples::all()) {
+    const Node tree = tree_of(sample);
     for (const KnownKey& key : present(sample)) {
-      const Outcome result = outcome(sample, mutate::doubled(tree_of(sample), key.path), key.path);
+      const Outcome result = outcome(sample, mutate::doubled(tree, key.path), key.path);
       INFO(sample.name << ": " << key.path << "\n" << to_text(result.errors));
       CHECK(says(result.errors, result.line, "key '" + mutate::last_key(key.path) + "' is given twice"));
     }
@@ -197,10 +200,11 @@ TEST_CASE("a key given twice is an error at the second place") {
 
 TEST_CASE("a value of the wrong type, unit, sign or range is an error at its place, with what was expected") {
   for (const Sample& sample : samples::all()) {
+    const Node tree = tree_of(sample);
     for (const KnownKey& key : present(sample)) {
       for (const std::string& value : wrong_values(key.holds)) {
         if (value == "0%" && key.path.ends_with(".jitter")) continue;  // none
-        const Outcome result = outcome(sample, mutate::with_value(tree_of(sample), key.path, value), key.path);
+        const Outcome result = outcome(sample, mutate::with_value(tree, key.path, value), key.path);
         INFO(sample.name << ": " << key.path << " = " << value << "\n" << to_text(result.errors));
         bool found = false;
         for (const Diagnostic& d : result.errors)
