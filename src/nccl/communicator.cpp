@@ -124,7 +124,8 @@ void keep_slowest(Graph& into, const Graph& other, const std::vector<int>& gpus)
 void keep_slowest(PairRates& into, const PairRates& other) {
   into.all = std::min(into.all, other.all);
   into.next = std::min(into.next, other.next);
-  into.root = std::min(into.root, other.root);
+  into.gather = std::min(into.gather, other.gather);
+  into.scatter = std::min(into.scatter, other.scatter);
 }
 
 void keep_slowest(PairNics& into, const PairNics& other) {
@@ -503,7 +504,7 @@ PairRates rates_over_pcie(const Communicator& c, const System& system, const std
         if (const auto found = search(system, gpus, 1))
           slowest = std::min(slowest.value_or(found->ring.together().inside), found->ring.together().inside);
   const Bandwidth each = slowest.value_or(c.ring.together().inside);
-  return {each, each, each};
+  return {each, each, each, each};
 }
 
 /// Of a communicator that has its channels.
@@ -514,7 +515,7 @@ GpuTerms gpu_terms(const Communicator& c, bool over_nvlink, const System& system
   out.has_nvlinks = system.has_nvlink();
   out.ring_links = share_of_rings(system, c.ring, c.nodes, out.nvlink);
   out.tree_sends = tree_sends(c);
-  out.pair_rates = {out.nvlink, out.nvlink, out.nvlink};
+  out.pair_rates = {out.nvlink, out.nvlink, out.nvlink, out.nvlink};
   if (!over_nvlink) out.pair_rates = rates_over_pcie(c, system, unlike);
   for (const std::vector<int>& gpus : unlike)
     if (const auto straight = pair_rates(system, gpus, c.nodes); straight && over_nvlink)

@@ -413,6 +413,12 @@ double tree_threads(Protocol p) { return p == Protocol::simple ? 0.5 : 0.6; }
 
 namespace {
 
+Bandwidth to_peers(const PairRates& rates, CollectiveKind kind) {
+  if (kind == CollectiveKind::sendrecv) return rates.next;
+  if (kind == CollectiveKind::alltoall) return rates.all;
+  return kind == CollectiveKind::scatter ? rates.scatter : rates.gather;
+}
+
 /// Of what a NIC's line has, payload of sends and receives whose messages reach so much of it.
 double pairs_of_nic_rate(const Plan& plan, double efficiency) {
   return efficiency * (plan.protocol_between == Protocol::ll ? fitted::ll_nic_payload : 1);
@@ -429,7 +435,7 @@ Exchange exchange_of_unlike(const Communicator& c, CollectiveKind kind, double b
   out.local_peers = to_next ? (c.most_on_a_node > 1 ? 1 : 0) : (all_send ? c.most_on_a_node : loads.ranks_of_root) - 1;
   out.remote_peers = to_next ? 1 : c.ranks - (all_send ? fewest : loads.ranks_of_root);
   out.own_bytes = to_next ? 0 : out.per_peer;
-  out.to_peers = to_next ? c.gpu.pair_rates.next : all_send ? c.gpu.pair_rates.all : c.gpu.pair_rates.root;
+  out.to_peers = to_peers(c.gpu.pair_rates, kind);
   out.turns = std::min(c.pairs.nics_of_gpu, plan.channels_between * static_cast<int>(out.remote_peers));
   if (all_send || scatters) out.relayed_peers = all_send ? loads.relayed : loads.relayed_of_root;
   const double busiest = to_next ? loads.next : all_send ? loads.alltoall : scatters ? loads.scatter : loads.gather;
@@ -456,9 +462,7 @@ Exchange exchange_of(const Communicator& c, CollectiveKind kind, double bytes, c
   out.local_peers = to_next ? (per_node > 1 ? 1 : 0) : per_node - 1;
   out.remote_peers = to_next ? (c.nodes > 1 ? 1 : 0) : others;
   out.own_bytes = to_next ? 0 : out.per_peer;
-  out.to_peers = to_next                            ? c.gpu.pair_rates.next
-                 : kind == CollectiveKind::alltoall ? c.gpu.pair_rates.all
-                                                    : c.gpu.pair_rates.root;
+  out.to_peers = to_peers(c.gpu.pair_rates, kind);
   if (out.remote_peers == 0) return out;
   out.turns = std::min(c.pairs.nics_of_gpu, plan.channels_between * static_cast<int>(out.remote_peers));
   const double all_nics = c.pairs.nics * out.turns / c.pairs.nics_of_gpu;

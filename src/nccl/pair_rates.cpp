@@ -95,15 +95,19 @@ std::optional<Bandwidth> ring_rate(const System& system, const std::vector<std::
 std::optional<PairRates> pair_rates(const System& system, const std::vector<int>& gpus, int nodes) {
   if (!system.has_nvlink() || system.nvswitch || gpus.size() < 2) return std::nullopt;
   const double peers = static_cast<double>(gpus.size()) - 1;
-  Loads all(system, gpus), row(system, gpus), root(system, gpus);
+  Loads all(system, gpus), row(system, gpus), to_root(system, gpus), from_root(system, gpus);
   for (std::size_t i = 0; i < gpus.size(); ++i) {
     for (const int other : gpus)
       if (other != gpus[i]) all.add(gpus[i], other);
     // The last one's next is on another node.
     if (nodes == 1 || i + 1 < gpus.size()) row.add(gpus[i], gpus[(i + 1) % gpus.size()]);
-    if (i > 0) root.add(gpus[i], gpus[0]);
+    if (i == 0) continue;
+    // A pair's way is found from the receiver: both directions may have another GPU between them.
+    to_root.add(gpus[i], gpus[0]);
+    from_root.add(gpus[0], gpus[i]);
   }
-  return PairRates{Bandwidth(peers / all.busiest()), Bandwidth(1 / row.busiest()), Bandwidth(peers / root.busiest())};
+  return PairRates{Bandwidth(peers / all.busiest()), Bandwidth(1 / row.busiest()), Bandwidth(peers / to_root.busiest()),
+                   Bandwidth(peers / from_root.busiest())};
 }
 
 }  // namespace collcast::nccl

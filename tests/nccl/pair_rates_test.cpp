@@ -114,7 +114,9 @@ TEST_CASE("pairs without an NVLink load those of the GPU between them") {
   // 0 to 1 has one link; 3 to 4 and 7 to 0, which have none, two that are twice as wide.
   CHECK(whole->next.value() == Approx(25e9));
   // To 0 come 5, 6 and 7 by 4, whose link of 50 GB/s its own message takes, too.
-  CHECK(whole->root.value() == Approx(7 * 50e9 / 4));
+  CHECK(whole->gather.value() == Approx(7 * 50e9 / 4));
+  // From 0 the same.
+  CHECK(whole->scatter.value() == Approx(7 * 50e9 / 4));
   // 0, 3: two links; nothing else is between them.
   CHECK(pair_rates(dgx1, {0, 3}, 1)->all.value() == Approx(50e9));
   // 0 and 7: no GPU of the group is between them, so PCIe 3.0.
@@ -128,7 +130,8 @@ TEST_CASE("where every pair has its own NVLinks all of them are used at once, on
   const auto full = pair_rates(node_of("abci-v100", 70), {0, 1, 2, 3}, 1);
   REQUIRE(full.has_value());
   CHECK(full->all.value() == Approx(150e9));
-  CHECK(full->root.value() == Approx(150e9));
+  CHECK(full->gather.value() == Approx(150e9));
+  CHECK(full->scatter.value() == Approx(150e9));
   CHECK(full->next.value() == Approx(50e9));
   CHECK_FALSE(pair_rates(node_of("dgx-a100", 80), {0, 1, 2, 3}, 1).has_value());
   CHECK_FALSE(pair_rates(node_of("l40s-pcie", 89), {0, 1, 2, 3}, 1).has_value());

@@ -21,7 +21,7 @@ namespace collcast::nccl {
 
 /// Of a GPU to its peers on the node, each direction: among all at once, from each to the next, and from or to one.
 struct PairRates {
-  Bandwidth all{}, next{}, root{};
+  Bandwidth all{}, next{}, gather{}, scatter{};  ///< the latter two of the first GPU, as root
 };
 
 /// Of sends and receives where nodes have unlike GPUs: parts of a rank for one peer that the busiest NIC sends or takes
