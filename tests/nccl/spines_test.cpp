@@ -148,7 +148,8 @@ TEST_CASE("closed form and simulation of oversubscribed leaves are as near as do
         for (const Asked& asked : all_asked(c)) {
           const Bytes size(16 << 20);
           INFO(network.machine << ' ' << network.nodes << (all ? " all " : " one ") << asked.text() << " at " << o);
-          const double ratio_of = simulated_time(fabric, group, c, asked, size), ratio = ratio_of / closed(c, asked, size);
+          const double ratio_of = simulated_time(fabric, group, c, asked, size),
+                       ratio = ratio_of / closed(c, asked, size);
           const bool is_nvls = asked.as && asked.as->first == Algorithm::nvls_tree;
           if (o > 1) {
             CHECK(ratio > 0.86);
