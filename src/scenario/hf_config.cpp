@@ -20,8 +20,10 @@ namespace {
 
 using input::Architecture;
 using input::AsCount;
+using input::AsText;
 using input::AsTruth;
 using input::Entry;
+using input::max_count;
 using input::Node;
 using input::Object;
 using input::Reader;
@@ -43,10 +45,12 @@ void know_other_names(Object& o) {
   o.also_called("tie_word_embeddings", {"tie_embeddings", "tied_embeddings", "tie_embedding", "share_embeddings"});
 }
 
-/// What a scenario may give where the file lacks it: counts under one name of ours, and those of the families.
+/// What a scenario may give where the file lacks it: counts and text under one name of ours, and those of the families.
 struct OwnName {
   const char* ours;
   std::vector<const char*> theirs;
+  int least = 1;
+  bool is_text = false;
 };
 const std::vector<OwnName>& own_names() {
   static const std::vector<OwnName> names{
@@ -55,13 +59,16 @@ const std::vector<OwnName>& own_names() {
       {"heads", {"num_attention_heads", "n_head", "n_heads"}},
       {"kv_heads", {"num_key_value_heads"}},
       {"head_dim", {"head_dim"}},
-      {"ffn", {"intermediate_size"}},
+      {"ffn", {"intermediate_size_mlp"}},
       {"vocab", {"vocab_size"}},
       {"learned_positions", {"n_positions"}},
       {"experts.count", {"num_local_experts", "num_experts", "n_routed_experts"}},
       {"experts.top_k", {"num_experts_per_tok"}},
       {"experts.ffn", {"moe_intermediate_size"}},
       {"experts.shared_ffn", {"shared_expert_intermediate_size"}},
+      {"experts.shared_ffn", {"n_shared_experts"}, 0},
+      {"experts.dense_layers", {"first_k_dense_replace"}, 0},
+      {"experts.group_top_k", {"topk_group"}},
       {"mla.kv_rank", {"kv_lora_rank"}},
       {"mla.nope", {"qk_nope_head_dim"}},
       {"mla.rope", {"qk_rope_head_dim"}},
@@ -72,12 +79,14 @@ const std::vector<OwnName>& own_names() {
       {"linear_attention.value_dim", {"linear_value_head_dim", "mamba_head_dim"}},
       {"sparse_attention.heads", {"index_n_heads"}},
       {"sparse_attention.dim", {"index_head_dim"}},
-      {"sparse_attention.top_k", {"index_topk"}}};
+      {"sparse_attention.top_k", {"index_topk"}},
+      {"hybrid_layer_pattern", {"hybrid_override_pattern"}, 0, true}};
   return names;
 }
 
-/// The value at a path of ours in a section; nullptr where there is none that could be taken: its own reader says so.
-const Node* given_beside(const Node& section, std::string_view path) {
+/// The value of a name in a section; nullptr where there is none that could be taken: its own reader says so.
+const Node* given_beside(const Node& section, const OwnName& name) {
+  const std::string_view path = name.ours;
   const Node* node = &section;
   for (std::size_t from = 0; node != nullptr && from <= path.size();) {
     const std::size_t end = std::min(path.find('.', from), path.size());
@@ -87,15 +96,20 @@ const Node* given_beside(const Node& section, std::string_view path) {
   if (node == nullptr || node->kind != Node::Kind::scalar) return nullptr;
   Reader unheard;
   int value = 0;
-  return AsCount{}(unheard, *node, std::string(path), value) ? node : nullptr;
+  std::string text;
+  const bool good = name.is_text ? AsText{}(unheard, *node, std::string(path), text)
+                                 : AsCount{name.least, max_count}(unheard, *node, std::string(path), value);
+  return good ? node : nullptr;
 }
 
 /// A key of ours has its value beside the file where this lacks it.
-void know_what_is_beside(Object& o, const Node& section) {
-  for (const OwnName& name : own_names()) {
-    const Node* given = given_beside(section, name.ours);
+void know_what_is_beside(Object& o, const Node& section, const Architecture& architecture) {
+  const auto know = [&](const OwnName& name) {
+    const Node* given = given_beside(section, name);
     for (const char* key : name.theirs) o.may_come_from(key, fmt::format("model.{}", name.ours), given);
-  }
+  };
+  know({architecture.width, {"intermediate_size"}});
+  for (const OwnName& name : own_names()) know(name);
 }
 
 bool says_several_experts(const Entry& entry) {
@@ -310,7 +324,7 @@ Result<TransformerConfig> read_hf_config(std::string_view text, const std::strin
   const Architecture& architecture = text_part->architecture;
   Object o(reader, node, "", Null::is_missing);
   know_other_names(o);
-  know_what_is_beside(o, beside);
+  know_what_is_beside(o, beside, architecture);
   TransformerConfig model = architecture.read(o);
   // A model of text and images says this of the whole.
   if (&node != &*tree && node.find("tie_word_embeddings") == nullptr)

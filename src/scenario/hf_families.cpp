@@ -194,7 +194,8 @@ void read_deepseek_experts(Object& o, Experts& e) {
   o.required("num_experts_per_tok", e.top_k, AsCount{});
   o.required("moe_intermediate_size", e.ffn, AsCount{});
   int shared = 0;
-  if (o.optional("n_shared_experts", shared, AsCount{})) e.shared_ffn = shared * e.ffn;
+  if (o.optional("n_shared_experts", shared, AsCount{0, max_count}))
+    e.shared_ffn = o.is_elsewhere("n_shared_experts") ? shared : shared * e.ffn;  // a scenario has their width
   o.optional("first_k_dense_replace", e.dense_layers, AsCount{0, max_count});
   o.optional("moe_layer_freq", e.every, AsCount{});
   std::string method;
@@ -210,7 +211,7 @@ void read_deepseek_experts(Object& o, Experts& e) {
 TransformerConfig read_glm4_moe(Object& o) {
   TransformerConfig m = read_qwen3(o);
   o.required("n_routed_experts", m.experts.count, AsCount{});
-  o.required("n_shared_experts", m.experts.shared_ffn, AsCount{});
+  o.required("n_shared_experts", m.experts.shared_ffn, AsCount{0, max_count});
   o.required("first_k_dense_replace", m.experts.dense_layers, AsCount{0, max_count});
   read_deepseek_experts(o, m.experts);
   return m;
@@ -377,12 +378,14 @@ constexpr Windows no_windows{}, all_layers{4096, 0, false, true}, if_stated{0, 0
     alternating{4096, 2, false, true}, one_in_four{4096, 4, false, true}, one_in_six{4096, 6, false, true},
     short_alternating{128, 2, false, true}, if_asked{4096, 0, true, true};
 
+constexpr const char* experts_width = "experts.ffn";
+
 }  // namespace
 
 std::vector<Architecture> supported_architectures() {
   return {{"LlamaForCausalLM", "llama", read_llama},
           {"MistralForCausalLM", "mistral", read_mistral, all_layers},
-          {"Llama4ForCausalLM", "llama4_text", read_llama4, no_windows, read_chunks},
+          {"Llama4ForCausalLM", "llama4_text", read_llama4, no_windows, read_chunks, experts_width},
           {"Olmo2ForCausalLM", "olmo2", read_llama},
           {"Phi3ForCausalLM", "phi3", read_llama, if_stated},
           {"Qwen2ForCausalLM", "qwen2", read_mistral, if_asked},
@@ -394,10 +397,10 @@ std::vector<Architecture> supported_architectures() {
           {"Cohere2ForCausalLM", "cohere2", read_cohere, one_in_four},
           {"NemotronForCausalLM", "nemotron", read_nemotron},
           {"NemotronHForCausalLM", "nemotron_h", read_nemotron_h, no_windows, read_hybrid_layers},
-          {"MixtralForCausalLM", "mixtral", read_mixtral, if_stated},
-          {"MiniMaxM2ForCausalLM", "minimax_m2", read_mixtral_with_heads},
-          {"GptOssForCausalLM", "gpt_oss", read_gpt_oss, short_alternating},
-          {"Grok1ModelForCausalLM", "grok-1", read_grok},
+          {"MixtralForCausalLM", "mixtral", read_mixtral, if_stated, nullptr, experts_width},
+          {"MiniMaxM2ForCausalLM", "minimax_m2", read_mixtral_with_heads, no_windows, nullptr, experts_width},
+          {"GptOssForCausalLM", "gpt_oss", read_gpt_oss, short_alternating, nullptr, experts_width},
+          {"Grok1ModelForCausalLM", "grok-1", read_grok, no_windows, nullptr, experts_width},
           {"Qwen2MoeForCausalLM", "qwen2_moe", read_qwen2_moe, if_asked},
           {"Qwen3MoeForCausalLM", "qwen3_moe", read_qwen3_moe, if_asked},
           {"Qwen3NextForCausalLM", "qwen3_next", read_qwen3_next, no_windows, read_linear_attention},

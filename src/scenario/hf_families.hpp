@@ -15,6 +15,7 @@ struct Architecture {
   TransformerConfig (*read)(Object&);
   Windows windows = {};
   void (*layers)(Reader&, Object&, TransformerConfig&) = nullptr;  ///< of linear attention, or of one part each
+  const char* width = "ffn";  ///< what `intermediate_size` is of model: where all MLPs are experts, theirs
 };
 
 std::vector<Architecture> supported_architectures();

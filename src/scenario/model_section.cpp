@@ -42,7 +42,8 @@ void complete_model(Reader& reader, const Object& o, TransformerConfig& m, const
   const Origins& origins = reader.origins();
   if (m.latent.kv_rank > 0) return;
   if (!origins.good("model.heads") || !origins.good("model.kv_heads") || m.heads < 1) return;
-  const bool reshaped = o.has("hidden") || o.has("heads");
+  // What the file lacks and the scenario gives is in `base`, too, and head_dim of the file is of it.
+  const bool reshaped = m.hidden != base.hidden || m.heads != base.heads;
   if (!o.has("kv_heads") && (base.kv_heads == 0 || base.kv_heads == base.heads)) m.kv_heads = m.heads;
   if (!o.has("head_dim") && (base.head_dim == 0 || reshaped) && origins.good("model.hidden")) {
     if (m.hidden % m.heads != 0) {
@@ -63,10 +64,42 @@ void complete_model(Reader& reader, const Object& o, TransformerConfig& m, const
   }
 }
 
-/// A part of the model that is either described or not there: whether it is begun here.
+/// What the config.json of a model says of it, if it names one.
+struct FromConfig {
+  TransformerConfig model;
+  bool is_named = false;
+  bool is_read = false;
+  std::optional<Location> left_out;  ///< layers that predict further tokens
+};
+FromConfig read_config(Reader& reader, Object& o, bool trains, const std::string& file,
+                       const std::vector<std::string>& scenarios, std::optional<Quantization>& quantized) {
+  FromConfig out;
+  std::string config;
+  out.is_named = o.optional("config", config, AsText{});
+  if (!out.is_named) return out;
+  Origins origins;
+  Diagnostics warnings;
+  const Location where = o.node().find("config")->at.location();
+  const Result<TransformerConfig> loaded =
+      load_config(config, where, folder_of(where, file), scenarios, o.node(), origins, warnings, quantized);
+  for (const Diagnostic& warning : warnings) reader.warn(warning);
+  if (loaded) {
+    out.model = *loaded;
+    out.is_read = true;
+    reader.found(origins);
+    if (trains && origins.knows("model.mtp_num_layers")) out.left_out = origins.of("model.mtp_num_layers");
+  } else {
+    reader.error(loaded.errors());
+    reader.spoil("model");
+  }
+  return out;
+}
+
+/// A part of the model that is either described or not there: whether it is begun here. One beside a config.json that
+/// could not be read may be described there.
 enum class Part { given, begun };
-Part part_of(const Object& model, const char* key, bool known) {
-  return model.has(key) && !known ? Part::begun : Part::given;
+Part part_of(const Object& model, const char* key, const FromConfig& from, bool known) {
+  return model.has(key) && !known && from.is_named == from.is_read ? Part::begun : Part::given;
 }
 
 /// A key that a part cannot be without.
@@ -161,30 +194,12 @@ void read_parallel_mlp(Reader& reader, const Node& node, ParallelMlp& p) {
 
 TransformerConfig read_model(Reader& reader, const Node& node, bool trains, const std::string& file,
                              const std::vector<std::string>& scenarios, std::optional<Quantization>& quantized) {
-  TransformerConfig m;
   Object o(reader, node, "model");
-  std::string config;
-  std::optional<Location> left_out;
-  const bool has_config = o.optional("config", config, AsText{});
-  if (has_config) {
-    Origins origins;
-    Diagnostics warnings;
-    const Location where = node.find("config")->at.location();
-    const Result<TransformerConfig> loaded =
-        load_config(config, where, folder_of(where, file), scenarios, node, origins, warnings, quantized);
-    for (const Diagnostic& warning : warnings) reader.warn(warning);
-    if (loaded) {
-      m = *loaded;
-      reader.found(origins);
-      if (trains && origins.knows("model.mtp_num_layers")) left_out = origins.of("model.mtp_num_layers");
-    } else {
-      reader.error(loaded.errors());
-      reader.spoil("model");
-    }
-  }
-  const TransformerConfig base = m;
+  const FromConfig from = read_config(reader, o, trains, file, scenarios, quantized);
+  const TransformerConfig& base = from.model;
+  TransformerConfig m = base;
   const auto dimension = [&](const char* key, int& out, int most = max_count) {
-    return has_config ? o.optional(key, out, AsCount{1, most}) : o.required(key, out, AsCount{1, most});
+    return from.is_named ? o.optional(key, out, AsCount{1, most}) : o.required(key, out, AsCount{1, most});
   };
   o.optional("name", m.name, AsText{});
   dimension("layers", m.layers, most_layers);  // which counts for a config.json, too
@@ -200,18 +215,18 @@ TransformerConfig read_model(Reader& reader, const Node& node, bool trains, cons
   o.optional("causal", m.causal, AsTruth{});
   o.optional("learned_positions", m.learned_positions, AsCount{0, max_count});
   o.optional("dropout", m.dropout, AsNumber{0, 1, false, true});
-  read_experts(reader, o.section("experts"), part_of(o, "experts", m.experts.count > 0), m.experts);
-  read_latent(reader, o.section("mla"), part_of(o, "mla", m.latent.kv_rank > 0), m.latent);
-  read_window(reader, o.section("window"), part_of(o, "window", m.window.tokens > 0), m.layers, m.window);
-  read_linear(reader, o.section("linear_attention"), part_of(o, "linear_attention", m.linear.key_heads > 0), m.layers,
-              m.linear);
+  read_experts(reader, o.section("experts"), part_of(o, "experts", from, m.experts.count > 0), m.experts);
+  read_latent(reader, o.section("mla"), part_of(o, "mla", from, m.latent.kv_rank > 0), m.latent);
+  read_window(reader, o.section("window"), part_of(o, "window", from, m.window.tokens > 0), m.layers, m.window);
+  read_linear(reader, o.section("linear_attention"), part_of(o, "linear_attention", from, m.linear.key_heads > 0),
+              m.layers, m.linear);
   o.optional("attention_gate", m.attention_gate, AsTruth{});
   o.optional("hybrid_layer_pattern", m.pattern, AsText{});
-  if (!o.optional("mtp_num_layers", m.mtp_layers, AsCount{0, most_mtp_layers}) && left_out)
-    reader.warn({*left_out, "the layers that predict further tokens are left out",
+  if (!o.optional("mtp_num_layers", m.mtp_layers, AsCount{0, most_mtp_layers}) && from.left_out)
+    reader.warn({*from.left_out, "the layers that predict further tokens are left out",
                  "give model.mtp_num_layers, or 0 where they are not trained"});
-  read_sparse_attention(reader, o.section("sparse_attention"), part_of(o, "sparse_attention", m.sparse.is_given()),
-                        m.sparse);
+  read_sparse_attention(reader, o.section("sparse_attention"),
+                        part_of(o, "sparse_attention", from, m.sparse.is_given()), m.sparse);
   read_parallel_mlp(reader, o.section("parallel_mlp"), m.parallel_mlp);
   o.finish();
   // Every head has keys and values of its own, out of the small rank.

@@ -363,6 +363,13 @@ const Object::Elsewhere* Object::elsewhere(std::string_view key) const {
   return found == elsewhere_.end() ? nullptr : &*found;
 }
 
+bool Object::is_elsewhere(std::string_view key) const {
+  const Node* here = valid_ ? node_.find(key) : nullptr;
+  const Elsewhere* other = elsewhere(key);
+  const bool lacking = here == nullptr || (here->kind == Node::Kind::null && null_ == Null::is_missing);
+  return lacking && other != nullptr && other->node != nullptr;
+}
+
 std::string Object::or_elsewhere(std::string_view key) const {
   const Elsewhere* other = elsewhere(key);
   return other == nullptr ? std::string() : fmt::format("; or give '{}' in the scenario", other->path);
@@ -389,9 +396,8 @@ const Node* Object::look(std::string_view key, Holds holds, bool required, const
   if (!valid_) return nullptr;
   const Node* found = node_.find(key);
   bool null = found != nullptr && found->kind == Node::Kind::null && null_ == Null::is_missing;
-  if (const Elsewhere* other = elsewhere(key);
-      (found == nullptr || null) && other != nullptr && other->node != nullptr) {
-    found = other->node;
+  if (is_elsewhere(key)) {
+    found = elsewhere(key)->node;
     null = false;
   }
   if (null && required && !reader_.parts_only()) {

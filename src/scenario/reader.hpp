@@ -268,6 +268,8 @@ class Object {
   void may_come_from(std::string key, std::string path, const Node* node) {
     elsewhere_.push_back({std::move(key), std::move(path), node});
   }
+  /// Whether this map lacks the key and its value is that of the other file.
+  bool is_elsewhere(std::string_view key) const;
   /// Keys that are right as they are, though unread so far or, because of another error, for good.
   void allow(const std::vector<std::string>& keys) { keys_.insert(keys_.end(), keys.begin(), keys.end()); }
 

@@ -3,6 +3,7 @@
 #include <catch2/catch.hpp>
 
 #include <algorithm>
+#include <fstream>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -114,6 +115,105 @@ TEST_CASE("a key that config.json lacks may be given beside it: the model is tha
   INFO((of_two.ok() ? std::string() : to_text(of_two.errors())));
   REQUIRE(of_two.ok());
   CHECK((of_two->step->model.experts.count == 8 && of_two->step->model.experts.ffn == 4096));
+}
+
+namespace {
+
+/// A shipped config.json, a key on each line: what each says, without blanks.
+std::vector<std::pair<std::string, std::string>> shipped_fields(const std::string& model) {
+  std::ifstream in(std::string(COLLCAST_SOURCE_DIR) + "/scenarios/models/" + model + "/config.json");
+  std::vector<std::pair<std::string, std::string>> fields;
+  for (std::string line; std::getline(in, line);) {
+    const std::size_t key = line.find('"'), colon = line.find("\": ");
+    if (key == std::string::npos || colon == std::string::npos) continue;
+    std::string value = line.substr(colon + 3);
+    if (value.back() == ',') value.pop_back();
+    fields.emplace_back(line.substr(key + 1, colon - key - 1), value);
+  }
+  REQUIRE(fields.size() > 8);
+  return fields;
+}
+
+std::string json_without(const std::vector<std::pair<std::string, std::string>>& fields, const std::string& left_out) {
+  std::string out;
+  for (const auto& [key, value] : fields)
+    if (key != left_out) out += (out.empty() ? "{\"" : ", \"") + key + "\": " + value;
+  return out + "}";
+}
+
+/// ", experts: {ffn: 8192}" of "experts.ffn" and "8192".
+std::string under_model(const std::string& path, const std::string& value) {
+  const std::size_t dot = path.find('.');
+  if (dot == std::string::npos) return ", " + path + ": " + value;
+  return ", " + path.substr(0, dot) + ": {" + path.substr(dot + 1) + ": " + value + "}";
+}
+
+bool same_model(const TransformerConfig& a, const TransformerConfig& b) {
+  return parameter_count(a) == parameter_count(b) && active_parameter_count(a) == active_parameter_count(b) &&
+         a.head_dim == b.head_dim && a.kv_heads == b.kv_heads && a.ffn == b.ffn && a.pattern == b.pattern &&
+         expert_layers(a) == expert_layers(b) && a.experts.ffn == b.experts.ffn &&
+         a.experts.shared_ffn == b.experts.shared_ffn && a.experts.group_top_k == b.experts.group_top_k &&
+         a.sparse.top_k == b.sparse.top_k && windowed_layers(a) == windowed_layers(b);
+}
+
+}  // namespace
+
+TEST_CASE(
+    "every key that a config.json must have may be given where its hint says, and the model is that of the whole") {
+  for (const char* model :
+       {"glm4.5-air", "llama4-scout", "deepseek-v2", "deepseek-v3.2", "mixtral-8x7b", "gpt-oss-120b", "minimax-m2",
+        "grok1-314b", "qwen3-30b-a3b", "qwen3-next-80b-a3b", "qwen3.5-397b-a17b", "nemotron3-nano-30b-a3b",
+        "nemotron3-super-120b-a12b", "falcon-40b", "gpt2", "gpt-neox-20b", "mpt-7b", "gemma2-27b"}) {
+    CAPTURE(model);
+    const auto fields = shipped_fields(model);
+    const Result<Scenario> whole = beside(json_without(fields, ""), "");
+    REQUIRE(whole.ok());
+    int required = 0;
+    for (const auto& [key, value] : fields) {
+      if (key == "architectures") continue;
+      CAPTURE(key);
+      const Result<Scenario> lacking = beside(json_without(fields, key), "");
+      if (lacking.ok()) continue;
+      ++required;
+      const std::string text = to_text(lacking.errors());
+      CHECK(says(text, "required key '" + key + "' is missing"));
+      const std::string before = "or give 'model.";
+      const std::size_t at = text.find(before);
+      REQUIRE(at != std::string::npos);
+      const std::size_t from = at + before.size();
+      const std::string ours = text.substr(from, text.find('\'', from) - from);
+      // Shared experts count by their number there, by their width here.
+      std::string given = value;
+      if (key == "n_shared_experts") given = std::to_string(whole->step->model.experts.shared_ffn);
+      const Result<Scenario> both = beside(json_without(fields, key), under_model(ours, given));
+      INFO((both.ok() ? std::string() : to_text(both.errors())));
+      REQUIRE(both.ok());
+      CHECK(same_model(both->step->model, whole->step->model));
+      CHECK(both->warnings.size() == whole->warnings.size());
+    }
+    CHECK(required >= 4);
+  }
+}
+
+TEST_CASE("what is given beside a config.json that lacks another key is not said to lack what the file has") {
+  std::string maverick = llama4(", \"interleave_moe_layer_step\": 2");
+  const std::string width = "\"intermediate_size\": 8192, ";
+  maverick.erase(maverick.find(width), width.size());
+  const Result<Scenario> lacking = beside(maverick, ", experts: {shared_gate: true}, ffn: 8192");
+  REQUIRE(!lacking.ok());
+  CHECK(lacking.errors().size() == 1);
+  CHECK(says(to_text(lacking.errors()), "or give 'model.experts.ffn' in the scenario"));
+  // The width of the experts alone: MLPs between them keep theirs, and the shared expert is as wide.
+  const Result<Scenario> given = beside(maverick, ", experts: {ffn: 8192}");
+  REQUIRE(given.ok());
+  const TransformerConfig& m = given->step->model;
+  CHECK((m.ffn == 16384 && m.experts.ffn == 8192 && m.experts.shared_ffn == 8192));
+  CHECK(parameter_count(m) == Approx(400.7e9).epsilon(0.0005));
+  // Experts that a file has none of, which it says in whole, are begun beside it.
+  const std::string begun = to_text(beside(llama_without(""), ", experts: {ffn: 8192}").errors());
+  CHECK((says(begun, "required key 'count' is missing") && says(begun, "required key 'top_k' is missing")));
+  CHECK(says(to_text(beside(llama_without("hidden_size"), ", layers: x, experts: {ffn: 8192}").errors()),
+             "model.layers is 'x'"));
 }
 
 TEST_CASE("no window of tokens: the pattern of config.json goes with it, one that is written beside it does not") {
