@@ -52,36 +52,35 @@ struct OwnName {
   int least = 1;
   bool is_text = false;
 };
-const std::vector<OwnName>& own_names() {
-  static const std::vector<OwnName> names{
-      {"layers", {"num_hidden_layers", "n_layer", "n_layers"}},
-      {"hidden", {"hidden_size", "n_embd", "d_model"}},
-      {"heads", {"num_attention_heads", "n_head", "n_heads"}},
-      {"kv_heads", {"num_key_value_heads"}},
-      {"head_dim", {"head_dim"}},
-      {"ffn", {"intermediate_size_mlp"}},
-      {"vocab", {"vocab_size"}},
-      {"learned_positions", {"n_positions"}},
-      {"experts.count", {"num_local_experts", "num_experts", "n_routed_experts"}},
-      {"experts.top_k", {"num_experts_per_tok"}},
-      {"experts.ffn", {"moe_intermediate_size"}},
-      {"experts.shared_ffn", {"shared_expert_intermediate_size"}},
-      {"experts.shared_ffn", {"n_shared_experts"}, 0},
-      {"experts.dense_layers", {"first_k_dense_replace"}, 0},
-      {"experts.group_top_k", {"topk_group"}},
-      {"mla.kv_rank", {"kv_lora_rank"}},
-      {"mla.nope", {"qk_nope_head_dim"}},
-      {"mla.rope", {"qk_rope_head_dim"}},
-      {"mla.value", {"v_head_dim"}},
-      {"linear_attention.key_heads", {"linear_num_key_heads", "n_groups"}},
-      {"linear_attention.value_heads", {"linear_num_value_heads", "mamba_num_heads"}},
-      {"linear_attention.key_dim", {"linear_key_head_dim", "ssm_state_size"}},
-      {"linear_attention.value_dim", {"linear_value_head_dim", "mamba_head_dim"}},
-      {"sparse_attention.heads", {"index_n_heads"}},
-      {"sparse_attention.dim", {"index_head_dim"}},
-      {"sparse_attention.top_k", {"index_topk"}},
-      {"hybrid_layer_pattern", {"hybrid_override_pattern"}, 0, true}};
-  return names;
+std::vector<OwnName> own_names(const Architecture& architecture) {
+  return {{architecture.width, {"intermediate_size"}},
+          {"layers", {"num_hidden_layers", "n_layer", "n_layers"}},
+          {"hidden", {"hidden_size", "n_embd", "d_model"}},
+          {"heads", {"num_attention_heads", "n_head", "n_heads"}},
+          {"kv_heads", {"num_key_value_heads"}},
+          {"head_dim", {"head_dim"}},
+          {"ffn", {"intermediate_size_mlp"}},
+          {"vocab", {"vocab_size"}},
+          {"learned_positions", {"n_positions"}},
+          {"experts.count", {"num_local_experts", "num_experts", "n_routed_experts"}},
+          {"experts.top_k", {"num_experts_per_tok"}},
+          {"experts.ffn", {"moe_intermediate_size"}},
+          {"experts.shared_ffn", {"shared_expert_intermediate_size"}},
+          {"experts.shared_ffn", {"n_shared_experts"}, 0},
+          {"experts.dense_layers", {"first_k_dense_replace"}, 0},
+          {"experts.group_top_k", {"topk_group"}},
+          {"mla.kv_rank", {"kv_lora_rank"}},
+          {"mla.nope", {"qk_nope_head_dim"}},
+          {"mla.rope", {"qk_rope_head_dim"}},
+          {"mla.value", {"v_head_dim"}},
+          {"linear_attention.key_heads", {"linear_num_key_heads", "n_groups"}},
+          {"linear_attention.value_heads", {"linear_num_value_heads", "mamba_num_heads"}},
+          {"linear_attention.key_dim", {"linear_key_head_dim", "ssm_state_size"}},
+          {"linear_attention.value_dim", {"linear_value_head_dim", "mamba_head_dim"}},
+          {"sparse_attention.heads", {"index_n_heads"}},
+          {"sparse_attention.dim", {"index_head_dim"}},
+          {"sparse_attention.top_k", {"index_topk"}},
+          {"hybrid_layer_pattern", {"hybrid_override_pattern"}, 0, true}};
 }
 
 /// The value of a name in a section; nullptr where there is none that could be taken: its own reader says so.
@@ -104,12 +103,18 @@ const Node* given_beside(const Node& section, const OwnName& name) {
 
 /// A key of ours has its value beside the file where this lacks it.
 void know_what_is_beside(Object& o, const Node& section, const Architecture& architecture) {
-  const auto know = [&](const OwnName& name) {
+  for (const OwnName& name : own_names(architecture)) {
     const Node* given = given_beside(section, name);
     for (const char* key : name.theirs) o.may_come_from(key, fmt::format("model.{}", name.ours), given);
-  };
-  know({architecture.width, {"intermediate_size"}});
-  for (const OwnName& name : own_names()) know(name);
+  }
+}
+
+/// What was taken from beside the file is from there.
+void note_what_was_beside(const Reader& reader, const Object& o, const Architecture& architecture, Origins& origins) {
+  for (const OwnName& name : own_names(architecture))
+    for (const char* key : name.theirs)
+      if (o.is_elsewhere(key) && reader.origins().knows(key))
+        origins.set(fmt::format("model.{}", name.ours), reader.origins().of(key));
 }
 
 bool says_several_experts(const Entry& entry) {
@@ -339,6 +344,7 @@ Result<TransformerConfig> read_hf_config(std::string_view text, const std::strin
   complete_heads(reader, node, model);
   if (!reader.ok()) return reader.take();
   note_places(node, origins);
+  note_what_was_beside(reader, o, architecture, origins);
   note_further_layers(node, origins);
   append(warnings, reader.warnings());
   return model;

@@ -70,6 +70,7 @@ struct FromConfig {
   bool is_named = false;
   bool is_read = false;
   std::optional<Location> left_out;  ///< layers that predict further tokens
+  Origins places;
 };
 FromConfig read_config(Reader& reader, Object& o, bool trains, const std::string& file,
                        const std::vector<std::string>& scenarios, std::optional<Quantization>& quantized) {
@@ -87,12 +88,27 @@ FromConfig read_config(Reader& reader, Object& o, bool trains, const std::string
     out.model = *loaded;
     out.is_read = true;
     reader.found(origins);
+    out.places = origins;
     if (trains && origins.knows("model.mtp_num_layers")) out.left_out = origins.of("model.mtp_num_layers");
   } else {
     reader.error(loaded.errors());
     reader.spoil("model");
   }
   return out;
+}
+
+/// A width of MLPs that is no width of experts, beside a config.json that has all it needs: an inline model has one
+/// anyway, and so may a file that must.
+void warn_of_unused_width(Reader& reader, const Object& o, const FromConfig& from, const TransformerConfig& m) {
+  const Node* width = o.node().find("ffn");
+  if (width == nullptr || !from.is_read || !reader.good("model") || m.layers > most_layers || mlp_layers(m) > 0) return;
+  const Location here = width->at.location(), taken = from.places.of("model.ffn");
+  if (here.file == taken.file && here.line == taken.line && here.column == taken.column) return;
+  const int experts = expert_layers(m);
+  reader.warn({here,
+               fmt::format("model.ffn has no effect: {}",
+                           experts == m.all_layers() ? "every layer has experts" : "no layer has an MLP"),
+               experts > 0 ? "the width of an expert is model.experts.ffn" : "leave it out"});
 }
 
 /// A part of the model that is either described or not there: whether it is begun here. One beside a config.json that
@@ -236,6 +252,7 @@ TransformerConfig read_model(Reader& reader, const Node& node, bool trains, cons
     if (!reader.good("model.mla.nope") || !reader.good("model.mla.rope")) reader.spoil("model.head_dim");
   }
   complete_model(reader, o, m, base);
+  warn_of_unused_width(reader, o, from, m);
   if (m.name.empty()) m.name = "model";
   return m;
 }

@@ -216,6 +216,36 @@ TEST_CASE("what is given beside a config.json that lacks another key is not said
              "model.layers is 'x'"));
 }
 
+TEST_CASE("a width of MLPs beside a config.json whose layers have none is said to have no effect") {
+  const auto warned = [](const Result<Scenario>& s) {
+    INFO((s.ok() ? std::string() : to_text(s.errors())));
+    REQUIRE(s.ok());
+    return says(to_text(s->warnings), "model.ffn has no effect");
+  };
+  // As many parameters as without it, wherever it is warned of; others where it is not.
+  for (const char* model : {"mixtral-8x7b", "gpt-oss-120b", "qwen3-30b-a3b", "nemotron3-nano-30b-a3b", "llama4-scout",
+                            "deepseek-v3", "glm4.5-air", "llama3-8b"}) {
+    CAPTURE(model);
+    const std::string config = json_without(shipped_fields(model), "");
+    const Result<Scenario> without = beside(config, ""), with = beside(config, ", ffn: 7168");
+    CHECK(!warned(without));
+    CHECK(warned(with) == (mlp_layers(with->step->model) == 0));
+    CHECK(warned(with) == (parameter_count(with->step->model) == parameter_count(without->step->model)));
+  }
+  const auto mixtral = shipped_fields("mixtral-8x7b");
+  const std::string text = to_text(beside(json_without(mixtral, ""), ", ffn: 7168")->warnings);
+  CHECK(says(text, "model.ffn has no effect: every layer has experts"));
+  CHECK(says(text, "the width of an expert is model.experts.ffn"));
+  CHECK(!warned(beside(json_without(mixtral, ""), ", ffn: 7168, experts: {dense_layers: 1}")));
+  // It means no other thing where the file has no width, and is no slip where that must be given.
+  const Result<Scenario> both =
+      beside(json_without(mixtral, "intermediate_size"), ", ffn: 7168, experts: {ffn: 14336}");
+  CHECK(warned(both));
+  CHECK(parameter_count(both->step->model) == parameter_count(beside(json_without(mixtral, ""), "")->step->model));
+  CHECK(!beside(json_without(mixtral, "intermediate_size"), ", ffn: 7168").ok());
+  CHECK(!warned(beside(json_without(shipped_fields("qwen3-30b-a3b"), "intermediate_size"), ", ffn: 7168")));
+}
+
 TEST_CASE("no window of tokens: the pattern of config.json goes with it, one that is written beside it does not") {
   const std::string config = gemma3("\"hidden_size\": 2560, \"intermediate_size\": 10240, \"num_hidden_layers\": 34");
   const Result<Scenario> none = beside(config, ", window: {tokens: 0}", "layout: {dp: 8}\n");
