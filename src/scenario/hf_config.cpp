@@ -26,6 +26,7 @@ using input::Entry;
 using input::max_count;
 using input::Node;
 using input::Object;
+using input::read_chunks;
 using input::Reader;
 using input::supported_architectures;
 
@@ -132,6 +133,17 @@ void warn_of_shared_choices(Reader& reader, const Node& tree, const TransformerC
       reader.warn({entry.at.location(), fmt::format("key '{}' is not read", shown(entry.key)),
                    "every layer is taken to choose its keys by an indexer of its own"});
   }
+}
+
+/// Unless the scenario has windows of its own, or none.
+void warn_of_chunks(Reader& reader, const Node& tree, const Architecture& architecture, const Node& beside,
+                    const TransformerConfig& model) {
+  if (architecture.layers != read_chunks || model.window.tokens == 0) return;
+  if (given_beside(beside, {"window.tokens", {}, 0}) != nullptr) return;
+  const Node* said = tree.find("attention_chunk_size");
+  reader.warn({said == nullptr ? tree.at.location() : said->at.location(),
+               fmt::format("chunks of {} tokens are taken as a sliding window of as many", model.window.tokens),
+               "the same up to so many tokens; of longer sequences the last keys of a chunk meet fewer"});
 }
 
 /// A mixture of experts under the name of a dense model would be forecast as its one expert.
@@ -338,6 +350,7 @@ Result<TransformerConfig> read_hf_config(std::string_view text, const std::strin
   input::read_windows(reader, o, architecture.windows, model);
   warn_of_experts(reader, node, model);
   warn_of_shared_choices(reader, node, model);
+  warn_of_chunks(reader, node, architecture, beside, model);
   warn_of_biases(reader, node, model);
   quantized = quantization_of(*tree, node);
   model.name = model_name(file, architecture);

@@ -137,12 +137,7 @@ void read_chunks(Reader& reader, Object& o, TransformerConfig& m) {
     w.full_at = full.at;
     if (full.all) w.tokens = 0;
   }
-  if (w.tokens == 0 || w.full_every == 1) return;
-  m.window = w;
-  const Node* said = o.node().find("attention_chunk_size");
-  reader.warn({said == nullptr ? o.node().at.location() : said->at.location(),
-               fmt::format("chunks of {} tokens are taken as a sliding window of as many", w.tokens),
-               "the same up to so many tokens; of longer sequences the last keys of a chunk meet fewer"});
+  if (w.tokens > 0 && w.full_every != 1) m.window = w;
 }
 
 void read_windows(Reader& reader, Object& o, const Windows& windows, TransformerConfig& m) {

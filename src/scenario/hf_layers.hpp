@@ -18,7 +18,8 @@ struct Windows {
 void read_linear_attention(Reader&, Object&, TransformerConfig&);
 /// Layers of Nemotron-H and Nemotron 3, each of Mamba-2, attention, an MLP or experts alone, and the sizes of these.
 void read_hybrid_layers(Reader&, Object&, TransformerConfig&);
-/// Llama 4's attention within chunks, taken as a sliding window as long as one; the others attend to all tokens.
+/// Llama 4's attention within chunks, taken as a sliding window as long as one, which is for others to warn
+/// of; the other layers attend to all tokens.
 void read_chunks(Reader&, Object&, TransformerConfig&);
 /// Sliding windows, where the architecture has them.
 void read_windows(Reader&, Object&, const Windows&, TransformerConfig&);

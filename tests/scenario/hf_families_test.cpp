@@ -256,9 +256,17 @@ TEST_CASE("no window of tokens: the pattern of config.json goes with it, one tha
   const Result<Scenario> other = beside(config, ", window: {tokens: 512}", "layout: {dp: 8}\n");
   REQUIRE(other.ok());
   CHECK((other->step->model.window.tokens == 512 && windowed_layers(other->step->model) == 29));
-  const Result<Scenario> both = beside(config, ", window: {tokens: 0, full_every: 6}", "layout: {dp: 8}\n");
-  REQUIRE(both.ok());
-  CHECK(says(to_text(check_step(*both->step, 8, both->origins)), "a sliding window says how many tokens it has"));
+  for (const auto& [key, value] :
+       {std::pair<std::string, const char*>{"full_every", "6"}, {"full_first", "2"}, {"full_at", "[0, 3]"}}) {
+    CAPTURE(key);
+    const Result<Scenario> both =
+        beside(config, ", window: {tokens: 0, " + key + ": " + value + "}", "layout: {dp: 8}\n");
+    REQUIRE(both.ok());
+    const Diagnostics errors = check_step(*both->step, 8, both->origins);
+    REQUIRE(errors.size() == 1);
+    CHECK(says(errors[0].message, key + " has no meaning without a window: tokens is 0 ("));
+    CHECK((errors[0].where.line == 4 && !says(to_text(errors), "give model.window.tokens")));
+  }
 }
 
 TEST_CASE("Llama 4: experts and MLPs in turn, a shared expert, and chunks of attention as windows") {
@@ -290,9 +298,17 @@ TEST_CASE("chunks of attention are warned of, and a window of no tokens takes th
   const Result<Scenario> chunks = beside(llama4(""), "");
   REQUIRE(chunks.ok());
   CHECK(says(to_text(chunks->warnings), "chunks of 8192 tokens are taken as a sliding window of as many"));
-  const Result<Scenario> none = beside(llama4(""), ", window: {tokens: 0}");
-  REQUIRE(none.ok());
-  CHECK(windowed_layers(none->step->model) == 0);
+  // They are warned of where they are taken, and not where the scenario has other windows, or none.
+  for (const char* tokens : {"0", "1024"}) {
+    CAPTURE(tokens);
+    const Result<Scenario> own = beside(llama4(""), std::string(", window: {tokens: ") + tokens + "}");
+    REQUIRE(own.ok());
+    CHECK(windowed_layers(own->step->model) == (own->step->model.window.tokens > 0 ? 36 : 0));
+    CHECK(!says(to_text(own->warnings), "chunks of"));
+    CHECK(own->warnings.size() + 1 == chunks->warnings.size());
+  }
+  CHECK(says(to_text(beside(llama4(""), ", window: {full_every: 2}")->warnings), "chunks of 8192 tokens"));
+  CHECK(!says(to_text(beside(llama4(", \"attention_chunk_size\": null"), "")->warnings), "chunks of"));
 }
 
 TEST_CASE("GLM-4.5: DeepSeek's experts behind ordinary attention") {

@@ -142,6 +142,18 @@ class Check {
             "leave out kv_heads and head_dim");
   }
 
+  /// Which layers have none means something beside some that have one.
+  void no_window() {
+    const SlidingWindow& w = in_.model.window;
+    const std::string key = w.full_every > 0 ? "full_every" : w.full_first > 0 ? "full_first" : "full_at";
+    if (!origins_.knows("model.window.tokens"))
+      return wrong({"model.window.tokens", "model.window"}, "a sliding window says how many tokens it has",
+                   "give model.window.tokens");
+    wrong({"model.window." + key, "model.window.tokens"},
+          key + " has no meaning without a window: tokens is 0" + seen("model.window.tokens"),
+          "leave it out, or use more tokens");
+  }
+
   void window() {
     const TransformerConfig& m = in_.model;
     const SlidingWindow& w = m.window;
@@ -150,9 +162,7 @@ class Check {
       if (value < 0)
         wrong({std::string("model.window.") + name}, std::string(name) + " is " + std::to_string(value),
               "expected at least 0");
-    if (w.tokens == 0 && (w.full_every > 0 || w.full_first > 0 || !w.full_at.empty()))
-      wrong({"model.window.tokens", "model.window"}, "a sliding window says how many tokens it has",
-            "give model.window.tokens");
+    if (w.tokens == 0 && (w.full_every > 0 || w.full_first > 0 || !w.full_at.empty())) no_window();
     if (w.tokens > 0 && m.layers >= 1 && m.layers <= most_layers && windowed_layers(m) == 0)
       wrong(
           {w.full_first >= m.layers ? "model.window.full_first" : "model.window.full_every", "model.layers"},
