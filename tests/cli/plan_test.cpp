@@ -483,3 +483,20 @@ TEST_CASE("degrees, chunks and samples of the command line have a scenario's lim
   CHECK_THAT(refused("--why vpp=10001"), Contains("--why vpp: '10001'") && Contains(chunks));
   CHECK_THAT(refused("--micro-batch 100001"), Contains("expected a whole number from 1 to 100000"));
 }
+
+TEST_CASE("a plan of training says that gates are not checked, once, and a server's holds its layouts to them") {
+  const std::string unchecked = "the scenario's gates are not checked in a plan of training";
+  const std::string one_layout = "plan llama3-70b-64xh100 --tp 8 --pp 4 --zero 1 --micro-batch 1 --simulate 0 ";
+  CHECK_THAT(call(one_layout).err, !Contains(unchecked));
+  const Called limited = call(one_layout + "--set gates.step_s.max=1ms --what-if all --format json");
+  CHECK(limited.exit == 0);
+  const std::size_t said = limited.err.find(unchecked);
+  REQUIRE(said != std::string::npos);
+  CHECK(limited.err.find(unchecked, said + 1) == std::string::npos);
+  const Json doc = Json::parse(limited.out);
+  CHECK_THAT(doc["warnings"].dump(), Contains(unchecked));
+  CHECK(doc["feasible"] > 0);
+  const Called served = call("plan llama3-70b-inference-8xh100 --simulate 0 --set gates.tpot_s.max=1us");
+  CHECK_THAT(served.err, !Contains(unchecked));
+  CHECK_THAT(served.out, Contains("no layout that fits keeps the limits"));
+}
