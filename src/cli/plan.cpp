@@ -142,6 +142,7 @@ Result<Question> understand(const PlanArgs& args, const std::string& what_if, co
                     scenario.collectives, {scenario.sharing}, {scenario.faults, scenario.placement},
                     goals.objective};
   if (serves) inputs.limits = limits_of(scenario, goals);
+  for (Diagnostic& unchecked : gates_unchecked(scenario)) scenario.warnings.push_back(std::move(unchecked));
   for (Diagnostic& idle : idle_gpus(scenario, gpus)) scenario.warnings.push_back(std::move(idle));
   return Question{std::move(scenario), std::move(fabric).value(), std::move(inputs), std::move(notes)};
 }

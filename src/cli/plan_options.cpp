@@ -185,6 +185,12 @@ Diagnostics without_load(const Goals& goals, const GoalArgs& args, const Scenari
   return wrong;
 }
 
+Diagnostics gates_unchecked(const Scenario& scenario) {
+  if (scenario.step->serving || scenario.gates.empty()) return {};
+  return {{scenario.gates.front().where, "the scenario's gates are not checked in a plan of training",
+           "collcast step checks them, of one layout"}};
+}
+
 std::vector<Gate> limits_of(const Scenario& scenario, const Goals& goals) {
   std::vector<Gate> out = scenario.gates;
   for (const Gate& limit : goals.limits) {

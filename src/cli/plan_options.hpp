@@ -35,6 +35,8 @@ struct Goals {
 Goals parse_goals(const GoalArgs&, Diagnostics& errors);
 /// Goals on the requests of a run, where the scenario has none.
 Diagnostics without_load(const Goals&, const GoalArgs&, const Scenario&);
+/// The scenario's limits on what it trains, which nothing in a plan is held to; a server's are its limits.
+Diagnostics gates_unchecked(const Scenario&);
 /// Limits of the command line replace the scenario's of the same figure.
 std::vector<Gate> limits_of(const Scenario&, const Goals&);
 

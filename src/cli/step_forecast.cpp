@@ -116,9 +116,12 @@ bool is_of_simulation(const Diagnostics& errors) {
   });
 }
 
-/// The timeline is too long, which is told of the batch: the closed form has nothing against that.
-bool is_of_long_timeline(const Diagnostics& errors, const Origins& origins) {
-  return errors.size() == 1 && to_text(errors.front().where) == to_text(origins.of("batch.global_batch"));
+/// The timeline is too long, which is told of the batch, of a server of its micro-batches: the closed form has nothing
+/// against that.
+bool is_of_long_timeline(const Diagnostics& errors, const Scenario& scenario) {
+  const bool serves = scenario.step && scenario.step->serving;
+  const Location& told = scenario.origins.of(serves ? "inference.microbatches" : "batch.global_batch");
+  return errors.size() == 1 && to_text(errors.front().where) == to_text(told);
 }
 
 /// What was known when the watch ended the rest.
@@ -256,7 +259,7 @@ Result<StepResult> run_as_far(const AskedStep& asked, const Session& session, St
   run.folded_alone = result && args.unfolded && !run.unfolded;
   const bool is_ended = !result && asked.patience.has_ended_work();
   const bool is_beyond = !result && !is_ended && is_of_simulation(result.errors());
-  const bool is_long = !result && !is_ended && is_of_long_timeline(result.errors(), asked.scenario.origins);
+  const bool is_long = !result && !is_ended && is_of_long_timeline(result.errors(), asked.scenario);
   if ((is_ended || is_beyond || is_long) && asked.method == Method::both && !args.must_simulate) {
     Result<StepResult> closed = known.by_formula
                                     ? Result<StepResult>(std::move(*known.by_formula))

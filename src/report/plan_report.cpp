@@ -283,32 +283,31 @@ void flatten(const Json& value, const std::string& path, Json& row) {
     flatten(item, path.empty() ? key : fmt::format("{}.{}", path, key), row);
 }
 
-bool has_load(const PlanReport& report) {
-  return report.inputs.base.serving->load || std::ranges::any_of(report.variants, [](const PlanVariant& v) {
-           return v.best && v.best->server && v.best->server->load;
-         });
-}
-
-bool has_dp_shard(const PlanReport& report) {
-  const auto asks = [](const PlanVariant& v) { return v.best && v.base.layout.dp_shard > 0; };
-  return report.inputs.base.layout.dp_shard > 0 || std::ranges::any_of(report.variants, asks);
-}
-
-/// Every column of the table, without a value.
+/// Every column of a plan of training, or of servers, without a value: all that a layout may have, whichever have it.
 Json blank_row(const PlanReport& report) {
   Json row{{"part", nullptr},  {"what_if", nullptr}, {"topology", nullptr},
            {"nodes", nullptr}, {"gpus", nullptr},    {"rank", nullptr}};
+  const StepInputs& base = report.inputs.base;
   PlannedLayout blank;
-  if (has_described(report)) blank.described.emplace();
-  if (has_intervals(report)) blank.interval.emplace();
-  if (report.inputs.base.serving) {
+  blank.interval.emplace();
+  if (base.serving) {
     blank.server.emplace();
-    if (has_load(report)) blank.server->load.emplace();
-    if (blank.interval) blank.server->ttft_interval = blank.server->tpot_interval = TimeRange{};
+    blank.server->load.emplace();
+    blank.server->ttft_interval = blank.server->tpot_interval = TimeRange{};
     blank.memory.kv_cache = Bytes(1);
+  } else {
+    blank.described.emplace();
+    blank.memory.gradient_copies = blank.memory.on_host = blank.memory.by_moment.front() = Bytes(1);
   }
-  flatten(planned_json(blank, report.inputs.base), "", row);
-  if (has_dp_shard(report)) row["dp_shard"] = nullptr;
+  // What only some have keeps its place among them.
+  Json values = planned_json(blank, base);
+  values.erase("etp");
+  values.erase("dp_shard");
+  for (const auto& [key, value] : values.items()) {
+    if (key == "step_s") row["etp"] = nullptr;
+    if (key == "step_s" && !base.serving) row["dp_shard"] = nullptr;
+    flatten(value, key, row);
+  }
   row["objections"] = nullptr;
   row["partial"] = nullptr;
   for (Json& cell : row) cell = nullptr;
@@ -365,17 +364,6 @@ Json csv_table(const PlanReport& report) {
 }
 
 }  // namespace
-
-bool has_described(const PlanReport& report) {
-  return !report.inputs.machine.as_described() || std::ranges::any_of(report.variants, [](const PlanVariant& v) {
-    return v.best && v.best->described.has_value();
-  });
-}
-
-bool has_intervals(const PlanReport& report) {
-  return std::ranges::any_of(report.result.ranked, [](const PlannedLayout& p) { return p.interval.has_value(); }) ||
-         std::ranges::any_of(report.variants, [](const PlanVariant& v) { return v.best && v.best->interval; });
-}
 
 std::string json(const PlanReport& report) { return text(document_json(report)); }
 

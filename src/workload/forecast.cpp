@@ -232,7 +232,8 @@ Diagnostics placed(Diagnostics errors, const Origins& origins) {
   return errors;
 }
 
-Diagnostics complete(StepResult& result, const StepInputs& in, const Fabric& fabric, ForecastPrices& prices) {
+Diagnostics complete(StepResult& result, const StepInputs& in, const Fabric& fabric, ForecastPrices& prices,
+                     const Origins& origins) {
   if (Diagnostics wrong = name_algorithms(result.collectives, prices); !wrong.empty()) return wrong;
   result.operations = layer_operations(in);
   result.linear_operations = linear_attention_operations(in);
@@ -245,7 +246,7 @@ Diagnostics complete(StepResult& result, const StepInputs& in, const Fabric& fab
   result.hfu = achieved.hfu;
   result.memory_by_stage.clear();
   add_memory(result, in, fabric);
-  result.warnings = warnings(in, fabric, result, prices.by_estimate());
+  result.warnings = warnings(in, fabric, result, prices.by_estimate(), origins);
   return {};
 }
 
@@ -307,7 +308,7 @@ Result<StepResult> forecast_training(const StepInputs& in, const Fabric& fabric,
     add_stage(result, *by_engine);
     if (simulated != nullptr) *simulated = std::move(by_engine).value();
   }
-  if (Diagnostics wrong = complete(result, in, fabric, prices); !wrong.empty()) return wrong;
+  if (Diagnostics wrong = complete(result, in, fabric, prices, origins); !wrong.empty()) return wrong;
   return result;
 }
 

@@ -53,6 +53,6 @@ Diagnostics placed(Diagnostics errors, const Origins&);
 Diagnostics name_algorithms(std::vector<CollectiveCost>&, ForecastPrices&);
 
 /// What follows from the times: algorithms, rates, memory, warnings.
-Diagnostics complete(StepResult&, const StepInputs&, const Fabric&, ForecastPrices&);
+Diagnostics complete(StepResult&, const StepInputs&, const Fabric&, ForecastPrices&, const Origins&);
 
 }  // namespace collcast::workload

@@ -133,8 +133,8 @@ std::string why_nothing_to_align(const StepInputs& in) {
   return {};
 }
 
-/// What the scenario of a training asks for in vain.
-void add_unused(const StepInputs& in, std::vector<std::string>& list) {
+/// What the scenario of a training asks for in vain: of what is not the default, and of what was written so.
+void add_unused(const StepInputs& in, const Origins& origins, std::vector<std::string>& list) {
   const CommunicationFormats& f = in.options.communication;
   const Unused no_part(list);
   const auto none = [&](bool asked, const std::string& key, const char* why) {
@@ -183,10 +183,8 @@ void add_unused(const StepInputs& in, std::vector<std::string>& list) {
   const bool alone = !exchanges_gradients(in);
   const char* no_replicas = "nobody has the same parameters";
   none(!in.options.overlap_dp && alone, "overlap_dp", no_replicas);
-  if (!in.options.align_grad_reduce) {
-    const std::string why = why_nothing_to_align(in);
-    no_part(!why.empty(), "training.align_grad_reduce", why);
-  }
+  const std::string align = "training.align_grad_reduce", no_aligning = why_nothing_to_align(in);
+  no_part(!no_aligning.empty() && (!in.options.align_grad_reduce || origins.knows(align)), align, no_aligning);
   none(in.options.bucket && alone, "bucket", no_replicas);
   none(in.options.bucket && !alone && in.options.zero == 3, "bucket",
        "zero 3 gathers weights and reduces gradients layer by layer");
@@ -214,11 +212,11 @@ std::vector<std::string> unused_by_server(const StepInputs& in) {
 }
 
 std::vector<std::string> warnings(const StepInputs& in, const Fabric& fabric, const StepResult& result,
-                                  const CollectiveTime& time) {
+                                  const CollectiveTime& time, const Origins& origins) {
   std::vector<std::string> list;
   if (!result.memory.fits()) list.push_back(memory_warning(in, fabric, result.memory));
   if (const auto rate = impossible_rate(in, result.mfu, result.hfu)) list.push_back(*rate);
-  add_unused(in, list);
+  add_unused(in, origins, list);
   if (const auto larger = larger_buckets(in)) list.push_back(*larger);
   const bool low_ratio = is_low_ratio(result.compute_to_communication);
   if (low_ratio) list.push_back(ratio_warning(in, fabric, result, time));

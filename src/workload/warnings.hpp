@@ -15,8 +15,9 @@ std::string too_few_micro_batches(int micro_batches, int stages);
 /// Settings of a server that are nothing, each with its path and why.
 std::vector<std::string> unused_by_server(const StepInputs&);
 
-/// `time`: of the closed form, by which changes are tried.
-std::vector<std::string> warnings(const StepInputs&, const Fabric&, const StepResult&, const CollectiveTime& time);
+/// `time`: of the closed form, by which changes are tried. `origins`: what was written, be it as it is by default.
+std::vector<std::string> warnings(const StepInputs&, const Fabric&, const StepResult&, const CollectiveTime& time,
+                                  const Origins& origins);
 
 /// Of a server whose ratio of computing to communication is low.
 std::optional<std::string> served_ratio_warning(const StepInputs&, const Fabric&, const StepResult&,

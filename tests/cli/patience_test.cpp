@@ -304,3 +304,26 @@ TEST_CASE("a step too long to be simulated has its closed form, and an error onl
   CHECK(simulated.exit == 2);
   CHECK_THAT(simulated.err, Contains("batch.global_batch=30720:1:26: error: the timeline would have "));
 }
+
+TEST_CASE("a server too long to be simulated has its closed form, too, and so has a point of a sweep") {
+  const std::string of_two = "step llama3-70b-inference-8xh100 --set layout.tp=4 --set layout.pp=2 ";
+  const std::string batch = "--set inference.batch=100000 ";
+  const std::string most_passes = of_two + batch + "--set inference.microbatches=100000 ";
+  const Called called = call(most_passes + "--format json");
+  INFO(called.err);
+  REQUIRE(called.exit == 0);
+  CHECK_THAT(called.err, Contains("partial: not simulated: the timeline would have ") &&
+                             Contains(" are simulated; the closed form alone"));
+  const Json doc = Json::parse(called.out);
+  CHECK((doc["partial"] == true && doc["simulate_s"].is_null()));
+  CHECK(doc["step_s"] == Json::parse(call(most_passes + "--method estimate --format json").out)["step_s"]);
+  const Called simulated = call(most_passes + "--method simulate");
+  CHECK(simulated.exit == 2);
+  CHECK_THAT(simulated.err, Contains("inference.microbatches=100000:1:30: error: the timeline would have "));
+  const Called swept = call(of_two + batch + "--sweep inference.microbatches=10,100000 --format json");
+  INFO(swept.err);
+  const Json points = Json::parse(swept.out);
+  REQUIRE(points["rows"].size() == 2);
+  CHECK((points["rows"][0]["partial"] == false && points["rows"][0]["simulate_s"].is_number()));
+  CHECK((points["rows"][1]["partial"] == true && points["rows"][1]["step_s"] == doc["step_s"]));
+}

@@ -483,3 +483,60 @@ TEST_CASE("degrees, chunks and samples of the command line have a scenario's lim
   CHECK_THAT(refused("--why vpp=10001"), Contains("--why vpp: '10001'") && Contains(chunks));
   CHECK_THAT(refused("--micro-batch 100001"), Contains("expected a whole number from 1 to 100000"));
 }
+
+TEST_CASE("a plan of training says that gates are not checked, once, and a server's holds its layouts to them") {
+  const std::string unchecked = "the scenario's gates are not checked in a plan of training";
+  const std::string one_layout = "plan llama3-70b-64xh100 --tp 8 --pp 4 --zero 1 --micro-batch 1 --simulate 0 ";
+  CHECK_THAT(call(one_layout).err, !Contains(unchecked));
+  const Called limited = call(one_layout + "--set gates.step_s.max=1ms --what-if all --format json");
+  CHECK(limited.exit == 0);
+  const std::size_t said = limited.err.find(unchecked);
+  REQUIRE(said != std::string::npos);
+  CHECK(limited.err.find(unchecked, said + 1) == std::string::npos);
+  const Json doc = Json::parse(limited.out);
+  CHECK_THAT(doc["warnings"].dump(), Contains(unchecked));
+  CHECK(doc["feasible"] > 0);
+  const Called served = call("plan llama3-70b-inference-8xh100 --simulate 0 --set gates.tpot_s.max=1us");
+  CHECK_THAT(served.err, !Contains(unchecked));
+  CHECK_THAT(served.out, Contains("no layout that fits keeps the limits"));
+}
+
+TEST_CASE("CSV has the same columns whatever is planned, those of training and those of servers") {
+  const auto columns = [](const std::string& words) {
+    const std::string csv = plan_of(words + " --simulate 0 --format csv").out;
+    return csv.substr(0, csv.find('\n'));
+  };
+  const std::string of_eight = "llama3-70b-64xh100 --tp 8 --zero 1 --micro-batch 1 ";
+  const std::string of_training = columns(of_eight);
+  CHECK_THAT(of_training, Contains(",schedule,etp,dp_shard,step_s,") && Contains(",interval.low_s,interval.high_s,") &&
+                              Contains(",memory.host_bytes,memory.moment,") && Contains(",described.slowdown,"));
+  for (const std::string& other :
+       {of_eight + "--overlay nccl-tests", of_eight + "--fault 'gpu: 3, compute: 90%'",
+        of_eight + "--set layout.dp_shard=2", of_eight + "--what-if all", of_eight + "--why 2",
+        std::string("mixtral-8x7b-64xh100 --tp 1 --zero 1 --micro-batch 1"),
+        std::string("llama3-70b-64xh100 --gpus 8")}) {
+    CAPTURE(other);
+    CHECK(columns(other) == of_training);
+  }
+  const std::string server = "llama3-70b-inference-8xh100 ";
+  const std::string of_servers = columns(server);
+  CHECK_THAT(of_servers, Contains(",batch,microbatches,etp,step_s,") && Contains(",ttft_interval.low_s,") &&
+                             Contains(",load.ttft.p99_s,"));
+  for (const std::string& other : {server + "--overlay nccl-tests", server + "--what-if all", server + "--max-ttft 1us",
+                                   std::string("qwen3.5-397b-inference-8xb200")}) {
+    CAPTURE(other);
+    CHECK(columns(other) == of_servers);
+  }
+}
+
+TEST_CASE("CSV has the memory of a row that JSON has, states in the host's memory with it") {
+  const std::string offloaded =
+      "llama3-70b-64xh100 --tp 8 --pp 4 --zero 1 --micro-batch 1 --simulate 0 "
+      "--set training.optimizer_state_offload.fraction=1 --set training.optimizer_state_offload.chunk_size_mb=256 ";
+  const Json memory = Json::parse(plan_of(offloaded + "--format json").out)["ranked"][0]["memory"];
+  const auto row = csv_of(offloaded).front();
+  REQUIRE(memory.at("host_bytes") > 0);
+  CHECK(row.at("memory.host_bytes") == memory.at("host_bytes").dump());
+  CHECK(row.at("memory.moment") == memory.at("moment"));
+  CHECK(row.at("memory.moments.forward_bytes") == memory.at("moments").at("forward_bytes").dump());
+}

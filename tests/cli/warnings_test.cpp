@@ -139,3 +139,24 @@ TEST_CASE("leaves that are oversubscribed below CollNet: pages say it once, and 
                   .at("warnings"),
               thin) == 0);
 }
+
+TEST_CASE("who writes align_grad_reduce where nothing can be aligned is told so, whichever value was written") {
+  const std::string in_vain = "training.align_grad_reduce has no effect: ";
+  const std::string pipeline = "step llama3-70b-64xh100 --method estimate --format json ";
+  const auto warned = [&](const std::string& settings) {
+    const Called called = call(pipeline + settings);
+    INFO(called.err);
+    REQUIRE(called.exit == 0);
+    return times(json::parse(called.out)["warnings"], in_vain);
+  };
+  for (const std::string cannot :
+       {"--set training.overlap_dp=false ", "--set layout.schedule=zb-h1 ", "--set layout.pp=1 --set layout.dp=8 ",
+        "--set training.zero=2 ", "--fault 'gpu: 3, compute: 90%' --set training.overlap_dp=false "}) {
+    CAPTURE(cannot);
+    CHECK(warned(cannot + "--set training.align_grad_reduce=true") == 1);
+    CHECK(warned(cannot + "--set training.align_grad_reduce=false") == 1);
+    CHECK(warned(cannot) == 0);
+  }
+  CHECK(warned("--set training.align_grad_reduce=true") == 0);
+  CHECK(warned("--set training.align_grad_reduce=false") == 0);
+}

@@ -33,11 +33,6 @@ struct PlanReport {
   std::vector<std::string> said;      ///< warnings that people had on the error stream
 };
 
-/// Whether any layout stands beside itself on the machine as described.
-bool has_described(const PlanReport&);
-/// Whether any layout of it says between what its step is.
-bool has_intervals(const PlanReport&);
-
 /// What a partial result lacks, for people.
 std::string partial_text(const PlanReport&);
 /// Where no layout fits: which needs the least, and what would make one fit.

@@ -389,7 +389,8 @@ class Forecast {
   }
 
   Result<FaultyStep> completed(FaultyStep out, std::size_t worst) {
-    if (Diagnostics wrong = complete(out.result, in_, periods_[worst].fabric, prices_in_[worst]); !wrong.empty())
+    if (Diagnostics wrong = complete(out.result, in_, periods_[worst].fabric, prices_in_[worst], origins_);
+        !wrong.empty())
       return wrong;
     warn_of_no_effect(out.result, fabric_, machine_.faults);
     return out;
