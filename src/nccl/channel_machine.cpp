@@ -15,6 +15,7 @@
 #include "nccl/nearest_nics.hpp"
 #include "nccl/nvlink_ways.hpp"
 #include "nccl/pair_rates.hpp"
+#include "nccl/spine_loads.hpp"
 
 namespace collcast::nccl {
 
@@ -47,12 +48,13 @@ void keep_nvlinks_of(TopologySpec& spec, const std::string& gpu, int count, cons
   std::erase_if(spec.links, [](const LinkGroup& link) { return link.wiring == Wiring::pairs && link.pairs.empty(); });
 }
 
-/// Uplinks of oversubscribed leaves carry what their own lines do, of which so much is a NIC's, however much less NICs
-/// send; and no more than what NICs send where leaves are not.
-void keep_uplinks(LeafSpineNetwork& network, Bandwidth full) {
-  if (!(network.oversubscription > 1)) return;
+/// Uplinks that are thinner than leaves or NICs carry what their own lines do, of which so much is a NIC's, however
+/// much less NICs send; and no more than what NICs send where they are not.
+void keep_uplinks(LeafSpineNetwork& network, int nics, Bandwidth full) {
+  if (!has_thin_uplinks(network, nics)) return;
+  const double wide = std::min(1.0, ports_of_leaf(network, nics) / network.spines);
   network.oversubscription =
-      std::max(1.0, network.oversubscription * std::min(1.0, network.bandwidth.value() / full.value()));
+      std::max(wide, network.oversubscription * std::min(1.0, network.bandwidth.value() / full.value()));
 }
 
 /// The machine's description with a port in front of every GPU. Latency sits on the ports and, of hops between nodes,
@@ -62,6 +64,8 @@ TopologySpec seen_by_channels(TopologySpec spec, const Rates& r) {
                                  [](const DeviceGroup& g) { return g.kind == DeviceKind::gpu; });
   const std::string gpu = gpus->name, port = gpu + "-port", nic = spec.network_devices;
   const int count = gpus->count;
+  const auto nics_of_node = std::ranges::find(spec.devices, nic, &DeviceGroup::name);
+  const int nics = nics_of_node == spec.devices.end() ? 0 : nics_of_node->count;
   if (r.nvlinks_of) keep_nvlinks_of(spec, gpu, count, *r.nvlinks_of);
   for (LinkGroup& link : spec.links) {
     const bool of_nic = link.from == nic || link.to == nic, of_gpu = link.from == gpu || link.to == gpu;
@@ -91,7 +95,8 @@ TopologySpec seen_by_channels(TopologySpec spec, const Rates& r) {
         if constexpr (!std::is_same_v<std::decay_t<decltype(network)>, std::monostate>) {
           const Bandwidth full = network.bandwidth * r.of_line;
           network.bandwidth = std::min(network.bandwidth, Bandwidth(r.nic));
-          if constexpr (std::is_same_v<std::decay_t<decltype(network)>, LeafSpineNetwork>) keep_uplinks(network, full);
+          if constexpr (std::is_same_v<std::decay_t<decltype(network)>, LeafSpineNetwork>)
+            keep_uplinks(network, nics, full);
           network.latency = network.latency * r.network;
         }
         using Network = std::decay_t<decltype(network)>;
@@ -268,7 +273,7 @@ Rates rates_of(const Question& q, const Limits& l, double chunk) {
     // Where NICs have unlike numbers of channels the lines of each are its own matter, else all of a NIC's.
     const bool alike = !c.nics.unlike;
     const double lines = alike ? channels_of_a_nic(q.c, q.plan) * chunk / through_network(l, chunk) : unlimited;
-    out.nic = std::min(l.nics / nics_of_rings(c), lines);
+    out.nic = std::min(l.nics / l.nics_used / nics_of_rings(c), lines);
     out.of_line = of_line(c, q.plan.protocol);
     out.network = c.factors.network_hop;
     out.way = c.factors.network_hop * c.network_latency.count();

@@ -87,9 +87,12 @@ double over_spines(const Communicator& c, double bytes, double of_line) {
   return c.spines ? bytes / (c.spines->uplink.value() * of_line) : 0;
 }
 
-double ring_spines(const Communicator& c, const Plan& plan, double hops, double chunk) {
-  return c.spines ? over_spines(c, first_of(c.spines->rings, plan.channels) * hops * chunk, of_line(c, plan.protocol))
-                  : 0;
+double ring_spines(const Communicator& c, CollectiveKind kind, const Plan& plan, double hops, double chunk) {
+  if (!c.spines) return 0;
+  const SpineLoad& load = kind == CollectiveKind::broadcast ? c.spines->broadcasts
+                          : kind == CollectiveKind::reduce  ? c.spines->reduces
+                                                            : c.spines->rings;
+  return over_spines(c, first_of(load, plan.channels) * hops * chunk, of_line(c, plan.protocol));
 }
 
 double tree_spines(const Communicator& c, const Plan& plan, const Chunks& cut) {
@@ -143,7 +146,10 @@ Limits limits(const Communicator& c, const Plan& plan, bool tree) {
   }
   out.first_round = c.nodes == 1 ? fitted::first_round[g] : fitted::first_round_between;
   if (c.nodes > 1) {
-    out.nics = network_rate(c, p, tree ? c.nics.count : nics_of_rings(c));
+    // Fewer channels than NICs have one each.
+    const double nics = tree ? c.nics.count : nics_of_rings(c);
+    out.nics_used = std::min(1.0, plan.channels / nics);
+    out.nics = network_rate(c, p, nics) * out.nics_used;
     out.nics_name = nics_name(c);
     if (p == Protocol::ll) out.ll_network = c.factors.ll_proxy * fitted::ll_network_channel * 1e9;
   }
@@ -538,8 +544,10 @@ PointToPoint point_to_point(const Communicator& c, const Exchange& e, const Plan
     out.last_piece =
         std::min(e.per_peer / plan.channels, slot(c.environment, plan.protocol)) / (fitted::p2p_own_copy * 1e9);
   out.pair = pair_threads(c, e, plan);
-  // Of a sendrecv a rank has one peer, on its node or on another.
-  if (!c.nvlink && e.local_peers > 0 && e.remote_peers > 0 && e.own_bytes > 0 && c.gpu.pcie.value() > 0)
+  // Of a sendrecv a rank has one peer, on its node or on another. GPUs with NVLinks reach peers by these, even where
+  // some node of the group has none of them.
+  if (!c.nvlink && !c.gpu.has_nvlinks && e.local_peers > 0 && e.remote_peers > 0 && e.own_bytes > 0 &&
+      c.gpu.pcie.value() > 0)
     out.slot = e.per_peer * (c.ranks - 1) / slot_rate(c, plan);
   const double ranks_per_nic = c.pairs.loads      ? std::max(1.0, c.pairs.loads->ranks_of_nic)
                                : c.pairs.nics > 0 ? std::max(1.0, static_cast<double>(c.ranks_per_node) / c.pairs.nics)

@@ -39,7 +39,8 @@ struct Limits {
   double channel = 0;             ///< threads of one channel, per operation
   double gpu = unlimited;         ///< links of a GPU inside its node
   double data_sheet = 0;          ///< of these, where they are NVLinks
-  double nics = unlimited;        ///< of a node together
+  double nics = unlimited;        ///< of a node together, as far as channels use them
+  double nics_used = 1;           ///< of the node's, that part
   double ll_network = unlimited;  ///< LL through a NIC, per channel, beyond the first pass
   double hop = 0, network_hop = 0;
   double hop_of_chunk = 0;  ///< of `network_hop`, what is in proportion to a small chunk
@@ -103,7 +104,7 @@ inline int ring_slices(Protocol p) { return p == Protocol::simple ? 2 : 1; }
 /// What threads, links and NICs take for a loop with chunks of `chunk` bytes.
 Load ring_links(const Limits&, double hops, double chunk, const Plan&);
 /// Links between leaves and spines, for that loop.
-double ring_spines(const Communicator&, const Plan&, double hops, double chunk);
+double ring_spines(const Communicator&, CollectiveKind, const Plan&, double hops, double chunk);
 /// The data's time of that loop: the same, or that of a proxy's lines of LL.
 Load ring_load(const Limits&, double hops, double chunk, const Plan&);
 /// What a channel's threads and a GPU's links reach of their rates, as the copy of what came last follows.

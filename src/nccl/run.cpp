@@ -17,7 +17,7 @@ Run finished(double start, double latency, const Load& data, double chunk, doubl
 
 /// Broadcast and reduce: a chain on which several calls are under way; the busiest rank moves every chunk once, and of
 /// the way through the chain what the slots do not cover is seen at each call.
-Run run_chain(const Communicator& c, Bytes size, const Plan& plan) {
+Run run_chain(const Communicator& c, CollectiveKind kind, Bytes size, const Plan& plan) {
   const Limits l = chain_limits(c, plan);
   const Chunks cut = chain_chunks(c, size, plan);
   const auto [chunks, chunk] = cut;
@@ -25,7 +25,7 @@ Run run_chain(const Communicator& c, Bytes size, const Plan& plan) {
   Load data = longest({{chunk / l.channel, "channels"},
                        {all / l.gpu, l.gpu_name},
                        {all / l.nics, l.nics_name},
-                       {ring_spines(c, plan, 1, chunk), spines_name},
+                       {ring_spines(c, kind, plan, 1, chunk), spines_name},
                        {through_network(l, chunk), "messages"}});
   data.seconds *= chunks;
   return finished(l.start, chain_latency(c, l, plan, cut), data, chunk, chunks);
@@ -77,7 +77,7 @@ Run run_ring(const Communicator& c, CollectiveKind kind, Bytes size, const Plan&
   const auto loop_of = [&](double chunk) {
     const Load bytes = ring_load(l, hops, chunk, plan);
     const double gaps = message_gaps(c, plan, hops, chunk);
-    const Load spines{ring_spines(c, plan, hops, chunk), spines_name};
+    const Load spines{ring_spines(c, kind, plan, hops, chunk), spines_name};
     // What a send over a spine takes longer than others between nodes.
     const double others = ring_links(l, hops, chunk, plan).seconds + hops * through_network(l, chunk);
     const double of_spines = over_leaves * std::max(0.0, spines.seconds - others) / hops;
@@ -201,7 +201,7 @@ Run on_gpus(const Communicator& c, CollectiveKind kind, Bytes size, const Plan& 
     default:
       break;
   }
-  if (kind == CollectiveKind::broadcast || kind == CollectiveKind::reduce) return run_chain(c, size, plan);
+  if (kind == CollectiveKind::broadcast || kind == CollectiveKind::reduce) return run_chain(c, kind, size, plan);
   return run_ring(c, kind, size, plan);
 }
 

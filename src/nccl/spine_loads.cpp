@@ -95,7 +95,7 @@ void add_rings(const Fabric& fabric, const Group& group, const Communicator& c, 
   auto uplinks = uplinks_of(q, by_channels());
   if (!uplinks) return;
   const ChannelOrders orders(fabric, group);
-  UplinkLoads loads;
+  UplinkLoads loads, broadcasts, reduces;
   int between = 0, over = 0;
   for (int channel = 0; channel < plan.channels; ++channel) {
     const std::vector<int> order = orders.ring(c.ring, channel);
@@ -104,10 +104,16 @@ void add_rings(const Fabric& fabric, const Group& group, const Communicator& c, 
       if (uplinks->node(from) == uplinks->node(to)) continue;
       ++between;
       over += uplinks->add(from, to, channel, 1, loads) > 0 ? 1 : 0;
+      if (to != 0) uplinks->add(from, to, channel, 1, broadcasts);
+      if (from != 0) uplinks->add(from, to, channel, 1, reduces);
     }
     out.loads.rings.busiest.push_back(most(loads));
+    out.loads.broadcasts.busiest.push_back(most(broadcasts));
+    out.loads.reduces.busiest.push_back(most(reduces));
   }
   out.loads.rings.by_link = by_link(loads);
+  out.loads.broadcasts.by_link = by_link(broadcasts);
+  out.loads.reduces.by_link = by_link(reduces);
   out.loads.ring_share = between > 0 ? static_cast<double>(over) / between : 0;
   out.meet(*uplinks);
 }
@@ -276,16 +282,25 @@ void add(const SpineLoad& other, SpineLoad& load) {
 
 }  // namespace
 
+double ports_of_leaf(const LeafSpineNetwork& network, int nics) {
+  return double(network.nodes_per_leaf) * (network.rail_optimized ? 1 : nics);
+}
+
+bool has_thin_uplinks(const LeafSpineNetwork& network, int nics) {
+  if (network.spines < 1 || nics < 1) return false;
+  return network.oversubscription > std::min(1.0, ports_of_leaf(network, nics) / network.spines);
+}
+
 void add_alongside(const SpineLoads& other, SpineLoads& loads) {
-  for (const auto kind : {&SpineLoads::rings, &SpineLoads::trees, &SpineLoads::pat, &SpineLoads::nvls_trees,
-                          &SpineLoads::alltoall, &SpineLoads::next, &SpineLoads::scatter, &SpineLoads::gather})
+  for (const auto kind :
+       {&SpineLoads::rings, &SpineLoads::broadcasts, &SpineLoads::reduces, &SpineLoads::trees, &SpineLoads::pat,
+        &SpineLoads::nvls_trees, &SpineLoads::alltoall, &SpineLoads::next, &SpineLoads::scatter, &SpineLoads::gather})
     add(other.*kind, loads.*kind);
 }
 
 std::optional<SpineLoads> spine_loads(const Fabric& fabric, const Group& group, const Communicator& c) {
   const auto* network = std::get_if<LeafSpineNetwork>(&fabric.spec().network);
-  if (network == nullptr || network->spines < 1 || !(network->oversubscription > 1) || c.nodes < 2) return std::nullopt;
-  if (fabric.nics_per_node() == 0) return std::nullopt;
+  if (network == nullptr || c.nodes < 2 || !has_thin_uplinks(*network, fabric.nics_per_node())) return std::nullopt;
   Counted out;
   add_rings(fabric, group, c, out);
   add_trees(fabric, group, c, out);

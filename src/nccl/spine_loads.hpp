@@ -5,8 +5,13 @@
 
 namespace collcast::nccl {
 
-/// Of a communicator that has its channels and pairs, whose simulations have the same routes. Nothing where leaves
-/// carry upwards what their nodes send, where no network is on NICs, and where nothing passes a spine.
+/// NICs whose links end at one leaf; `nics`: of a node.
+double ports_of_leaf(const LeafSpineNetwork&, int nics);
+/// Whether a leaf carries less upwards than its nodes send, or one link to a spine less than a NIC.
+bool has_thin_uplinks(const LeafSpineNetwork&, int nics);
+
+/// Of a communicator that has its channels and pairs, whose simulations have the same routes. Nothing where uplinks
+/// are not thin, where no network is on NICs, and where nothing passes a spine.
 std::optional<SpineLoads> spine_loads(const Fabric&, const Group&, const Communicator&);
 
 }  // namespace collcast::nccl

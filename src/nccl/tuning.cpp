@@ -88,7 +88,7 @@ std::string refusal(const Communicator& c, CollectiveKind kind, Algorithm a, Pro
     if (c.nvls->channels < 2) return "needs two heads";
   }
   if (a == Algorithm::pat && !c.environment.pat) return "switched off by NCCL_PAT_ENABLE";
-  if (a == Algorithm::pat && (c.ranks_per_node > 1 || c.nodes < 2)) return "needs one rank per node";
+  if (a == Algorithm::pat && (c.most_on_a_node > 1 || c.nodes < 2)) return "needs one rank per node";
   if (p == Protocol::ll128)
     if (std::string why = ll128_refusal(c, kind, a); !why.empty()) return why;
   if (!c.environment.allows(kind, a)) return "not in NCCL_ALGO";

@@ -6,6 +6,8 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
+#include <utility>
 
 #include "collcast/topology/footprint.hpp"
 #include "layout.hpp"
@@ -97,7 +99,7 @@ int Fabric::nic_of(Rank rank, int lane) const {
   check(nics_per_node() > 0 && lane >= 0, "the rank is reached by NICs");
   const auto endpoint = static_cast<int>(on_machine(rank).value()) % ranks_per_node();
   const int node = static_cast<int>(on_machine(rank).value()) / ranks_per_node();
-  if (const int said = layout_->said_ports(node, lane).in; said >= 0) return said;
+  if (const int said = layout_->said_ports(node, lane).nics.in; said >= 0) return said;
   if (layout_->drives > 0) lane = layout_->ways[static_cast<std::size_t>(lane) % layout_->ways.size()];
   return layout_->routes.nearest.pick(endpoint, lane);
 }
@@ -151,8 +153,15 @@ Fabric Fabric::with_ports(std::vector<std::vector<PortsOfLane>> of_lanes) const 
   check(!of_lanes.empty() && nics_per_node() > 0, "ports are NICs of lanes");
   for (const std::vector<PortsOfLane>& of_nodes : of_lanes)
     check(of_nodes.size() == static_cast<std::size_t>(nodes()), "of each node");
+  std::vector<std::vector<Layout::SaidPorts>> said(of_lanes.size());
+  std::map<std::pair<std::size_t, int>, int> turns;  // by node and NIC
+  for (std::size_t lane = 0; lane < of_lanes.size(); ++lane)
+    for (std::size_t node = 0; node < of_lanes[lane].size(); ++node) {
+      const PortsOfLane& nics = of_lanes[lane][node];
+      said[lane].push_back({nics, turns[{node, nics.in}]++});
+    }
   Layout other = *layout_;
-  other.ports = std::make_shared<const std::vector<std::vector<PortsOfLane>>>(std::move(of_lanes));
+  other.ports = std::make_shared<const std::vector<std::vector<Layout::SaidPorts>>>(std::move(said));
   other.as_built = false;
   return Fabric(std::make_shared<const Layout>(std::move(other)));
 }

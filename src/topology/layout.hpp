@@ -3,6 +3,8 @@
 // Links are numbered node by node, then the network's; 2c and 2c+1 are the two directions of cable c.
 #pragma once
 
+#include <type_traits>
+
 #include "detours.hpp"
 #include "network.hpp"
 #include "node_routes.hpp"
@@ -25,7 +27,11 @@ struct Fabric::Layout {
   std::shared_ptr<const topology::Part> part = nullptr;        ///< of which machine these are some nodes
   std::shared_ptr<const std::vector<bool>> relays =
       nullptr;  ///< NICs by which a node is left for the receiver's rail, by node; null: all
-  std::shared_ptr<const std::vector<std::vector<PortsOfLane>>> ports =
+  struct SaidPorts {
+    PortsOfLane nics;
+    int turn = 0;  ///< of the lanes that enter by that NIC, which
+  };
+  std::shared_ptr<const std::vector<std::vector<SaidPorts>>> ports =
       nullptr;  ///< of lanes, in turn, by node; null: as the rule says
   std::shared_ptr<const std::vector<int>> placement =
       nullptr;           ///< nodes of the machine, by the job's; null: as they are
@@ -55,7 +61,7 @@ struct Fabric::Layout {
                                           static_cast<std::size_t>(port)];
   }
   /// Of a node for a lane; -1: those of the rule.
-  PortsOfLane said_ports(int which, int lane) const {
+  SaidPorts said_ports(int which, int lane) const {
     if (ports == nullptr) return {};
     return (*ports)[static_cast<std::size_t>(lane) % ports->size()][static_cast<std::size_t>(which)];
   }
@@ -104,14 +110,18 @@ void Fabric::Layout::walk(Rank from, Rank to, int lane, Visit&& visit) const {
 
   std::visit(
       [&](const auto& net) {
-        const int said_in = said_ports(node_to, said_lane).in, said_out = said_ports(node_from, said_lane).out;
+        const SaidPorts entered = said_ports(node_to, said_lane);
+        const int said_in = entered.nics.in, said_out = said_ports(node_from, said_lane).nics.out;
         const int port_in = said_in >= 0 ? said_in : routes.nearest.pick(receiver, lane);
         const bool by_rule = said_out < 0 || !net.rails_meet();
         const bool same_rail = by_rule && net.rails_apart() && (!net.rails_meet() || leaves_by(node_from, port_in));
         const int port_out = same_rail ? port_in : by_rule ? routes.nearest.pick(sender, lane) : said_out;
         if (!routes.ports_are_endpoints) walk_node(node_from, routes.out.at(sender, port_out), visit);
         const std::int64_t first = first_network_link();
-        net.walk({in_whole(node_from), port_out}, {in_whole(node_to), port_in}, lane, [&](std::int64_t link) {
+        // Lanes that enter by NICs of their own have ways of their own: only those of one NIC take turns.
+        constexpr bool has_spines = std::is_same_v<std::decay_t<decltype(net)>, topology::LeafSpine>;
+        const int way = has_spines && said_in >= 0 ? entered.turn : lane;
+        net.walk({in_whole(node_from), port_out}, {in_whole(node_to), port_in}, way, [&](std::int64_t link) {
           visit(LinkId(static_cast<std::uint32_t>(first + (part ? part->link(link) : link))));
         });
         if (!routes.ports_are_endpoints) walk_node(node_to, routes.in.at(port_in, receiver), visit);

@@ -40,15 +40,16 @@ struct SpineLoad {
   std::vector<std::pair<LinkId, double>> by_link;  ///< ascending, of all
 };
 
-/// Where leaves have less than their nodes: by the routes that simulated channels take.
+/// Where uplinks are thinner than leaves or NICs: by the routes that simulated channels take.
 struct SpineLoads {
-  Bandwidth uplink{};        ///< of a link between a leaf and a spine
-  SpineLoad rings;           ///< channels
-  SpineLoad trees;           ///< messages of a chunk
-  SpineLoad pat;             ///< parts of a rank for one channel
-  SpineLoad nvls_trees;      ///< messages of a head's chunk on one of its two trees, of all heads
-  double ring_share = 0;     ///< of a ring's sends from node to node, those over a spine
-  double nvls_tree_way = 0;  ///< messages over spines from a node up an NVLS tree, at the most
+  Bandwidth uplink{};             ///< of a link between a leaf and a spine
+  SpineLoad rings;                ///< channels, all around
+  SpineLoad broadcasts, reduces;  ///< channels, from the first rank on and up to it
+  SpineLoad trees;                ///< messages of a chunk
+  SpineLoad pat;                  ///< parts of a rank for one channel
+  SpineLoad nvls_trees;           ///< messages of a head's chunk on one of its two trees, of all heads
+  double ring_share = 0;          ///< of a ring's sends from node to node, those over a spine
+  double nvls_tree_way = 0;       ///< messages over spines from a node up an NVLS tree, at the most
   /// Parts for one peer, by the NICs of a GPU that its pairs go by in turn.
   SpineLoad alltoall, next, scatter, gather;
 };

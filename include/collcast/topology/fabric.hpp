@@ -82,7 +82,8 @@ class Fabric {
     int in = -1, out = -1;
   };
   /// The same machine where lanes enter and leave nodes by these NICs, whichever of a node's ranks they come from or go
-  /// to: by lane, those beyond begin again, and by node. Lanes are those of a route, before with_drives' ways. On a
+  /// to: by lane, those beyond begin again, and by node. Lanes are those of a route, before with_drives' ways. Of
+  /// leaves and spines those that enter by one NIC take its spines in turn, one from its own on. On a
   /// network that keeps rails apart a node is left by the receiver's rail all the same.
   Fabric with_ports(std::vector<std::vector<PortsOfLane>> of_lanes) const;
 
