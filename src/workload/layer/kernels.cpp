@@ -49,7 +49,9 @@ Operation KernelTimer::from_graph(Operation op, const KernelEfficiency& kernel) 
   if (!replayed()) return op;
   const Seconds overhead = std::min(kernel.overhead, entry(inputs_.kernels.gemm, precision_.core).overhead);
   const double scale = inputs_.gpu.kernel_scale;
-  op.time = std::max(op.time - scale * (kernel.overhead - overhead),
+  // What a product is measured to take longer it takes of its launch, too.
+  const double measured = op.measured_ratio > 0 ? op.measured_ratio : 1;
+  op.time = std::max(op.time - measured * scale * (kernel.overhead - overhead),
                      scale * (overhead + op.bytes / inputs_.gpu.memory_bandwidth));
   return op;
 }
