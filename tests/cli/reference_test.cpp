@@ -137,6 +137,24 @@ TEST_CASE("Llama-3 405B on 16,384 H100: 380 to 430 TFLOP/s a GPU") {
   CHECK(seconds(step("llama3-405b-16384xh100 --what-if 8k-fsdp-reshard --method estimate")) > 2 * fsdp);
 }
 
+TEST_CASE("a token's experts are read as fast as a memory-bound kernel reads, on every GPU") {
+  // Bytes over the data sheet's rate of 4.8 and 8 TB/s: at least 0.8 of it, of which launches take a few microseconds.
+  for (const auto& [machine, bandwidth] : {std::pair{"dgx-h200", 4.8e12}, {"dgx-b200", 8e12}}) {
+    const Json doc = step(std::string("deepseek-v3.2-inference-8xh200 --method estimate --topology ") + machine);
+    int seen = 0;
+    for (const Json& op : doc.at("inference").at("decode").at("operations")) {
+      const std::string name = op.at("name");
+      if (name != "experts up+gate" && name != "experts down") continue;
+      INFO(machine << ": " << name);
+      const double floor = op.at("bytes").get<double>() / bandwidth;
+      CHECK(op.at("time_s").get<double>() > floor);
+      CHECK(op.at("time_s").get<double>() < floor / 0.8 + 5e-6);
+      ++seen;
+    }
+    CHECK(seen == 2);
+  }
+}
+
 TEST_CASE("what a scenario's head says is forecast is forecast") {
   // "# forecast of VARIANT: 5.813 s, 463 TFLOP/s" or ", 6.618 s exposed to TP", in the digits of a table.
   static const std::regex line(R"(# forecast(?: of ([a-z0-9-]+))?: ([^,\n]+), ([0-9.]+) (s exposed to TP|TFLOP/s)\n)");

@@ -104,10 +104,13 @@ Operation KernelTimer::grouped(std::string name, GemmPass pass, Flops flops, Vol
   const OperationKind kind = !known     ? OperationKind::gemm
                              : gradient ? OperationKind::grouped_gemm_gradient
                                         : OperationKind::grouped_gemm;
-  const KernelEfficiency& kernel = entry(!known     ? kernels.gemm
-                                         : gradient ? kernels.grouped_gemm_gradient
-                                                    : kernels.grouped_gemm,
-                                         precision_.linear);
+  KernelEfficiency kernel = entry(!known     ? kernels.gemm
+                                  : gradient ? kernels.grouped_gemm_gradient
+                                             : kernels.grouped_gemm,
+                                  precision_.linear);
+  // What products launched one by one lose of the memory's rate, kernels of a graph do not: all experts' weights are
+  // read in one of them, as by any kernel that reads.
+  if (replayed()) kernel.memory = std::max(kernel.memory, kernels.memory_bound.memory);
   const FlopRate peak = entry(inputs_.gpu.peak, precision_.linear);
   Operation op = timed({std::move(name), kind, flops, bytes, {}, {}, precision_.linear}, kernel, peak,
                        known || inputs_.serving ? 1 : matrices);
