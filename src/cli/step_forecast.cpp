@@ -121,7 +121,9 @@ bool is_of_simulation(const Diagnostics& errors) {
 bool is_of_long_timeline(const Diagnostics& errors, const Scenario& scenario) {
   const bool serves = scenario.step && scenario.step->serving;
   const Location& told = scenario.origins.of(serves ? "inference.microbatches" : "batch.global_batch");
-  return errors.size() == 1 && to_text(errors.front().where) == to_text(told);
+  // Other things are told of a server as a whole, which is where its micro-batches are if nothing says how many.
+  return errors.size() == 1 && to_text(errors.front().where) == to_text(told) &&
+         errors.front().message.starts_with("the timeline would have ");
 }
 
 /// What was known when the watch ended the rest.
