@@ -92,14 +92,13 @@ TopologySpec seen_by_channels(TopologySpec spec, const Rates& r) {
   spec.devices.push_back({port, DeviceKind::pcie_switch, count, spec.where});
   std::visit(
       [&](auto& network) {
-        if constexpr (!std::is_same_v<std::decay_t<decltype(network)>, std::monostate>) {
+        using Network = std::decay_t<decltype(network)>;
+        if constexpr (!std::is_same_v<Network, std::monostate>) {
           const Bandwidth full = network.bandwidth * r.of_line;
           network.bandwidth = std::min(network.bandwidth, Bandwidth(r.nic));
-          if constexpr (std::is_same_v<std::decay_t<decltype(network)>, LeafSpineNetwork>)
-            keep_uplinks(network, nics, full);
+          if constexpr (std::is_same_v<Network, LeafSpineNetwork>) keep_uplinks(network, nics, full);
           network.latency = network.latency * r.network;
         }
-        using Network = std::decay_t<decltype(network)>;
         if constexpr (std::is_same_v<Network, StarNetwork> || std::is_same_v<Network, LeafSpineNetwork>)
           network.by_receivers_rail = r.by_receivers_rail;
         if constexpr (std::is_same_v<Network, LeafSpineNetwork>)

@@ -425,9 +425,10 @@ Bandwidth to_peers(const PairRates& rates, CollectiveKind kind) {
   return kind == CollectiveKind::scatter ? rates.scatter : rates.gather;
 }
 
-/// Of what a NIC's line has, payload of sends and receives whose messages reach so much of it.
-double pairs_of_nic_rate(const Plan& plan, double efficiency) {
-  return efficiency * (plan.protocol_between == Protocol::ll ? fitted::ll_nic_payload : 1);
+/// Payload of sends and receives, of what a NIC's line has; `one_way`: each NIC sends or takes in, none does both.
+double pairs_of_line(const Communicator& c, const Plan& plan, bool one_way) {
+  return (one_way ? fitted::nic_efficiency : fitted::p2p_nic_efficiency) * c.factors.network *
+         (plan.protocol_between == Protocol::ll ? fitted::ll_nic_payload : 1);
 }
 
 /// Where nodes have unlike GPUs: the rank that has most to do with its peers, and the NIC that most goes through.
@@ -450,8 +451,7 @@ Exchange exchange_of_unlike(const Communicator& c, CollectiveKind kind, double b
   out.nic_bytes = out.per_peer * busiest;
   const bool one_way = to_next && fewest > 1 && c.pairs.nics > 1 && !over_host(c);
   const double line = c.pairs.nic_rate.value(), way = c.pairs.gpu_rate.value() / out.turns;
-  out.of_line =
-      pairs_of_nic_rate(plan, one_way ? fitted::nic_efficiency : fitted::p2p_nic_efficiency) * c.factors.network;
+  out.of_line = pairs_of_line(c, plan, one_way);
   out.nics_rate = out.of_line * std::min(line, way);
   out.nics_name = way < line ? "PCIe to the NICs" : nics_name(c);
   return out;
@@ -483,8 +483,7 @@ Exchange exchange_of(const Communicator& c, CollectiveKind kind, double bytes, c
   out.nic_bytes = out.per_peer * out.remote_peers * (all_send ? per_node : 1);
   // Of several ranks on a node the first receives and the last sends: each NIC one way, where they have one each.
   const bool one_way = to_next && per_node > 1 && c.pairs.nics > 1 && !over_host(c);
-  out.of_line =
-      pairs_of_nic_rate(plan, one_way ? fitted::nic_efficiency : fitted::p2p_nic_efficiency) * c.factors.network;
+  out.of_line = pairs_of_line(c, plan, one_way);
   const double lines = out.nics * c.pairs.nic_rate.value();
   const double ways = (by_all ? per_node : 1) * c.pairs.gpu_rate.value();
   out.nics_rate = out.of_line * std::min(lines, ways);

@@ -114,6 +114,7 @@ TEST_CASE("the examples of calibrate, validate and measure work") {
   check_measuring_examples(data.path());
 }
 
+// A minute and a half of one core, for the same lines: only with --long (cli_long).
 TEST_CASE("the examples of calibrate, validate and measure work on all shipped tables", "[.][long]") {
   check_measuring_examples(COLLCAST_SOURCE_DIR);
 }

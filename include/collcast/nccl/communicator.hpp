@@ -123,7 +123,7 @@ struct Communicator {
   // Of the machine's description, for the run.
   NicTerms nics;
   PairTerms pairs;
-  std::optional<SpineLoads> spines;  ///< none where leaves are not oversubscribed, or nothing passes spines
+  std::optional<SpineLoads> spines;  ///< none where no uplink is thin, or nothing passes spines
   GpuTerms gpu;
   Seconds network_latency{};  ///< from NIC to NIC; of one rail where NICs are on rails
   Seconds across_rails{};     ///< what the way of a pair on two rails takes beyond, without PXN
