@@ -13,6 +13,7 @@
 
 #include "collcast/base/units.hpp"
 #include "collcast/base/words.hpp"
+#include "nccl/chain_waits.hpp"
 #include "nccl/collnet_search.hpp"
 #include "nccl/nearest_nics.hpp"
 #include "nccl/nic_loads.hpp"
@@ -563,6 +564,7 @@ Result<Communicator> connect(const Fabric& fabric, const Group& group, const Env
   if (!searched) return searched.errors();
   // Graphs are final from here on: channels are counted by them, and what a run reaches by graphs and channels.
   put_channels(*searched, *seen, unlike.front(), out);
+  if (out.nodes > 1) out.chain_waits = chain_waits(out.ring.order, gpu_in_node(fabric, group[0]));
   out.nics = nic_terms(searched->found, seen->system, out.nodes);
   out.nics.unlike = unlike_nics(fabric, group, out);
   const bool relayed =

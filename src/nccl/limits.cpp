@@ -180,13 +180,6 @@ Limits ring_limits(const Communicator& c, const Plan& plan) {
   return out;
 }
 
-Limits chain_limits(const Communicator& c, const Plan& plan) {
-  Limits out = ring_limits(c, plan);
-  if (plan.protocol == Protocol::ll)
-    out.channel = std::min(out.channel, out.first_pass / (us * fitted::ll_pass[row_of(c)]));
-  return out;
-}
-
 double host_time(const Communicator& c, CollectiveKind kind) {
   double out = fitted::host;
   if (c.environment.launches_groups() && c.most_on_a_node > 1) {
@@ -298,13 +291,44 @@ Chunks chain_chunks(const Communicator& c, Bytes size, const Plan& plan) {
   return {count, all / count};
 }
 
+namespace {
+
+/// Seconds that a chunk takes of a GPU's threads under LL: as many passes as its threads need, which a load's latency
+/// holds and not what they move.
+double ll_passes(const Communicator& c, const Limits& l, double chunk) {
+  return us * fitted::ll_pass[row_of(c)] * chunk / l.first_pass;
+}
+
+/// Of the way around all nodes, what a call waits for.
+double loops_per_call(const Communicator& c, const Plan& plan) {
+  if (c.chain_waits.empty()) return 0;
+  const std::size_t channels = std::min(c.chain_waits.size(), static_cast<std::size_t>(plan.channels));
+  return c.chain_waits[channels - 1];
+}
+
+}  // namespace
+
+Limits chain_limits(const Communicator& c, const Plan& plan, const Chunks& cut) {
+  Limits out = ring_limits(c, plan);
+  if (plan.protocol != Protocol::ll) return out;
+  const double passes = ll_passes(c, out, cut.chunk);
+  if (c.nodes == 1) {
+    out.channel = std::min(out.channel, cut.chunk / passes);
+    return out;
+  }
+  // Between nodes each chunk but a call's first waits for its lines, too.
+  out.channel = cut.chunk / (passes + (1 - 1 / cut.count) * cut.chunk / out.channel);
+  out.ll_network = unlimited;
+  return out;
+}
+
 double chain_latency(const Communicator& c, const Limits& l, const Plan& plan, const Chunks& cut) {
   const bool by_line = plan.protocol != Protocol::simple;
-  const double handshake = (by_line ? 1 : fitted::chain_hops) * l.hop;
-  if (c.nodes == 1 || plan.channels < 2 || channels_alike(c)) return handshake;
-  const double moved = cut.chunk / l.channel, between = c.nodes - 1, inside = c.ranks - 1 - between;
-  const double message = plan.protocol == Protocol::ll ? 0 : std::max(moved, cut.chunk * plan.channels / l.nics);
-  return handshake + inside * (l.hop + (by_line ? 0 : moved)) + between * (network_hop(l, cut.chunk) + message);
+  const double handshake = (by_line ? 1 : fitted::chain_hops) * l.hop, loops = loops_per_call(c, plan);
+  if (loops == 0) return handshake;
+  const double moved = plan.protocol == Protocol::ll ? ll_passes(c, l, cut.chunk) : cut.chunk / l.channel;
+  const double between = network_hop(l, cut.chunk) + moved + cut.chunk * plan.channels / l.nics;
+  return handshake + loops * ((c.ranks - c.nodes) * (l.hop + (by_line ? 0 : moved)) + c.nodes * between);
 }
 
 Chunks tree_chunks(const Communicator& c, Bytes size, const Plan& plan) {

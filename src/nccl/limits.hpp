@@ -70,8 +70,6 @@ inline double network_hop(const Limits& l, double chunk) {
 Limits limits(const Communicator&, const Plan&, bool tree);
 /// The same of rings and chains: of straight NVLinks a GPU has those alone that their channels go over.
 Limits ring_limits(const Communicator&, const Plan&);
-/// Of a chain's channels, which under LL may have few threads.
-Limits chain_limits(const Communicator&, const Plan&);
 /// Seconds that a host takes for a call, which are seen where its GPUs are done before.
 double host_time(const Communicator&, CollectiveKind);
 
@@ -122,6 +120,8 @@ struct Chunks {
   double count = 1, chunk = 0;
 };
 Chunks chain_chunks(const Communicator&, Bytes size, const Plan&);
+/// Of a chain's channels, which under LL may have few threads.
+Limits chain_limits(const Communicator&, const Plan&, const Chunks&);
 /// Seconds of a call of a chain beyond the busiest rank's chunks.
 double chain_latency(const Communicator&, const Limits&, const Plan&, const Chunks&);
 Chunks tree_chunks(const Communicator&, Bytes size, const Plan&);

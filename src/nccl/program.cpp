@@ -101,8 +101,8 @@ Result<Program> ring_program(const Question& q) {
 /// Calls one after the other, until the chain is full for as long as it took to fill: what another one adds.
 Result<Program> chain_program(const Question& q) {
   constexpr int enough_chunks = 64;
-  const Limits l = chain_limits(q.c, q.plan);
   const Chunks cut = chain_chunks(q.c, q.size, q.plan);
+  const Limits l = chain_limits(q.c, q.plan, cut);
   const int chunks = static_cast<int>(cut.count);
   const int calls = (std::min(q.c.ranks, enough_chunks) + chunks - 1) / chunks;
   const auto of_calls = [&](int n) -> Result<Pattern> {

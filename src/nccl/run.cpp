@@ -18,8 +18,8 @@ Run finished(double start, double latency, const Load& data, double chunk, doubl
 /// Broadcast and reduce: a chain on which several calls are under way; the busiest rank moves every chunk once, and of
 /// the way through the chain what the slots do not cover is seen at each call.
 Run run_chain(const Communicator& c, CollectiveKind kind, Bytes size, const Plan& plan) {
-  const Limits l = chain_limits(c, plan);
   const Chunks cut = chain_chunks(c, size, plan);
+  const Limits l = chain_limits(c, plan, cut);
   const auto [chunks, chunk] = cut;
   const double all = chunk * plan.channels;
   Load data = longest({{chunk / l.channel, "channels"},

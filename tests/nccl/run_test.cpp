@@ -340,40 +340,6 @@ TEST_CASE("factors of LL128's hop and of LL's proxy touch no other protocol, and
   }
 }
 
-TEST_CASE("a chain shows its way where its channels pass the GPUs in unlike orders") {
-  const auto latency = [](int nodes, std::int64_t size, Protocol p, int channels) {
-    const Communicator c = test::communicator("abci-v100", nodes);
-    Plan plan = test::planned_as(c, CollectiveKind::broadcast, Bytes(size), Algorithm::ring, p);
-    plan.channels = channels;
-    return test::us(nccl::run(c, CollectiveKind::broadcast, Bytes(size), plan).latency);
-  };
-  // One channel: a call's way is hidden behind the others, however long it is.
-  for (const Protocol p : {Protocol::ll, Protocol::simple}) {
-    CHECK(latency(8, 1 << 20, p, 1) == Approx(latency(4, 1 << 20, p, 1)));
-    CHECK(latency(1, 1 << 20, p, 2) == Approx(latency(1, 1 << 20, p, 1)));
-    // Of 32 ranks and of 16, 31 and 15 hops.
-    CHECK(latency(8, 1 << 20, p, 2) > 1.9 * latency(4, 1 << 20, p, 2));
-  }
-  // Published, V100, 8 nodes of 4: 57.8 us for 128 KiB on one channel, 141.7 us for 256 KiB on two.
-  const Communicator c = test::communicator("abci-v100", 8);
-  const auto time = [&](std::int64_t size) {
-    Plan plan = test::planned_as(c, CollectiveKind::broadcast, Bytes(size), Algorithm::ring, Protocol::ll);
-    return test::us(nccl::run(c, CollectiveKind::broadcast, Bytes(size), plan).time());
-  };
-  CHECK(time(256 << 10) > 1.3 * time(128 << 10));
-}
-
-TEST_CASE("a chain's block with few threads takes a pass for every 8 bytes of each") {
-  const Communicator c = test::communicator("abci-v100", 8);
-  // 32 ranks: 64 threads up to 16 KiB, then 128 of 32 KiB.
-  const auto time = [&](std::int64_t size) {
-    Plan plan = test::planned_as(c, CollectiveKind::broadcast, Bytes(size), Algorithm::ring, Protocol::ll);
-    return test::us(nccl::run(c, CollectiveKind::broadcast, Bytes(size), plan).time());
-  };
-  CHECK(time(16 << 10) - time(8 << 10) == Approx(16 * nccl::fitted::ll_pass[0]).epsilon(0.01));
-  CHECK(time(32 << 10) == Approx(time(16 << 10)).epsilon(0.01));
-}
-
 TEST_CASE("nothing to move takes no time") {
   const Communicator c = test::communicator("dgx-h100", 1);
   CHECK(ran(c, all_reduce, 0).time() == Seconds(0));

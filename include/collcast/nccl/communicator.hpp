@@ -116,8 +116,11 @@ struct Communicator {
   std::optional<Graph> nvls;
   std::optional<Collnet> collnet;
   std::string without_collnet{none_described};  ///< why there is none; empty: there is
-  int channels = 0;                             ///< that run: the search's, doubled, within the environment's limits
-  int nvls_channels = 0;                        ///< 0: no NVLS
+  /// Loops around all nodes that a call of a broadcast or reduce from the group's first rank waits for where calls
+  /// follow one another: with one of the ring's channels, with two, ... Empty on one node.
+  std::vector<double> chain_waits;
+  int channels = 0;       ///< that run: the search's, doubled, within the environment's limits
+  int nvls_channels = 0;  ///< 0: no NVLS
   int p2p_channels = 0, p2p_channels_per_peer = 0;
 
   // Of the machine's description, for the run.
