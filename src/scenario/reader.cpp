@@ -363,11 +363,15 @@ const Object::Elsewhere* Object::elsewhere(std::string_view key) const {
   return found == elsewhere_.end() ? nullptr : &*found;
 }
 
-bool Object::is_elsewhere(std::string_view key) const {
+const Object::Elsewhere* Object::instead(std::string_view key) const {
   const Node* here = valid_ ? node_.find(key) : nullptr;
-  const Elsewhere* other = elsewhere(key);
   const bool lacking = here == nullptr || (here->kind == Node::Kind::null && null_ == Null::is_missing);
-  return lacking && other != nullptr && other->node != nullptr;
+  return lacking ? elsewhere(key) : nullptr;
+}
+
+bool Object::is_elsewhere(std::string_view key) const {
+  const Elsewhere* other = instead(key);
+  return other != nullptr && other->node != nullptr;
 }
 
 std::string Object::or_elsewhere(std::string_view key) const {
@@ -399,6 +403,10 @@ const Node* Object::look(std::string_view key, Holds holds, bool required, const
   if (is_elsewhere(key)) {
     found = elsewhere(key)->node;
     null = false;
+  }
+  if (const Elsewhere* other = instead(key); required && other != nullptr && other->is_wrong) {
+    reader_.spoil(path_of(key));
+    return nullptr;
   }
   if (null && required && !reader_.parts_only()) {
     reader_.error(found->at,
