@@ -269,8 +269,6 @@ void read_nics_policy(const Setting& setting, Environment& out, Diagnostics& err
   errors.push_back(wrong(setting, "no such policy", "expected AUTO, ALL or MAX:N, with N from 1"));
 }
 
-void read_pair_chunk(const Setting& setting, Environment& out, Diagnostics&) { out.pair_chunks.push_back(setting); }
-
 /// In the order in which a hint looks for the nearest name: of equally near ones the first is offered.
 constexpr std::array all_variables{
     Variable{"NCCL_ALGO", read_algorithms, true},
@@ -458,10 +456,10 @@ constexpr std::array all_variables{
     Variable{"NCCL_WIN_STRIDE", without_effect},
     Variable{"NCCL_WORK_ARGS_BYTES", without_effect},
     // Of consequence, and followed by no forecast, which is warned of where it matters.
-    Variable{"NCCL_P2P_NET_CHUNKSIZE", read_pair_chunk},
-    Variable{"NCCL_P2P_NVL_CHUNKSIZE", read_pair_chunk},
-    Variable{"NCCL_P2P_PCI_CHUNKSIZE", read_pair_chunk},
-    Variable{"NCCL_CHUNK_SIZE", read_pair_chunk},
+    Variable{"NCCL_P2P_NET_CHUNKSIZE", not_followed},
+    Variable{"NCCL_P2P_NVL_CHUNKSIZE", not_followed},
+    Variable{"NCCL_P2P_PCI_CHUNKSIZE", not_followed},
+    Variable{"NCCL_CHUNK_SIZE", not_followed},
     Variable{"NCCL_MNNVL_ENABLE", not_followed},
     Variable{"NCCL_MNNVL_UUID", not_followed},
     Variable{"NCCL_MNNVL_CLIQUE_ID", not_followed},

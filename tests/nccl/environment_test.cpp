@@ -159,6 +159,14 @@ TEST_CASE("sizes of chunks of pairs are warned of where they count") {
   CHECK_THAT(said(2, a100), Catch::StartsWith("NCCL_P2P_NET_CHUNKSIZE=524288 is not modelled"));
   CHECK_THAT(said(1, a100), Catch::StartsWith("NCCL_P2P_NVL_CHUNKSIZE=131072 is not modelled"));
   CHECK_THAT(said(1, cards), Catch::StartsWith("NCCL_P2P_PCI_CHUNKSIZE=65536 is not modelled"));
+  // Over the other kind of link a size counts nowhere.
+  CHECK(unused(e, a100) == std::vector<std::string>{"NCCL_P2P_PCI_CHUNKSIZE"});
+  CHECK(unused(e, cards) == std::vector<std::string>{"NCCL_P2P_NVL_CHUNKSIZE"});
+  for (const int nodes : {1, 2}) {
+    CHECK(warnings(test::environment({{"NCCL_CHUNK_SIZE", "65536"}}), nodes, a100).size() == 1);
+    CHECK(warnings(test::environment({{"NCCL_CHUNK_SIZE", "0"}}), nodes, a100).empty());
+  }
+  CHECK(unused(test::environment({{"NCCL_CHUNK_SIZE", "0"}}), a100) == std::vector<std::string>{"NCCL_CHUNK_SIZE"});
 }
 
 TEST_CASE("fewer threads than NCCL's own are warned of") {
