@@ -128,7 +128,7 @@ void warn_of_threads(const Environment& environment, Diagnostics& out) {
 
 }  // namespace
 
-std::vector<std::string> unused(const Environment& environment, const TopologySpec& spec) {
+std::vector<std::string> unused(const Environment& environment, int nodes, const TopologySpec& spec) {
   std::vector<std::string> out;
   const auto has = [](const auto& names, const std::string& name) {
     return std::find(names.begin(), names.end(), name) != names.end();
@@ -136,7 +136,7 @@ std::vector<std::string> unused(const Environment& environment, const TopologySp
   for (const Setting& one : environment.given)
     if ((has(environment.without_effect, one.name) && !names_fewer_nics(one, spec)) ||
         (!spec.plugin.collnet && has(of_collnet, one.name)) || has(not_in(environment.launch.version), one.name) ||
-        !is_of_consequence(one, spec) ||
+        !is_of_consequence(one, spec) || (nodes < 2 && groups_of(one.name) == OfGroups::on_several) ||
         (one.name == "NCCL_NVB_DISABLE" && (environment.bridges || !lacks_nvlinks(spec))) ||
         (one.name == level_variable && environment.peer_level && level_changes_nothing(environment, spec)))
       out.push_back(one.name);

@@ -122,8 +122,8 @@ std::string text_of(const Environment&);
 Diagnostics warnings(const Environment&, int nodes, const TopologySpec&, bool has_alltoall = true);
 /// Names of variables that change nothing on that machine: `without_effect` but for such an NCCL_IB_HCA, those of
 /// CollNet on one that has none, what versions of NCCL before have not, NCCL_NVB_DISABLE where no GPU sends through
-/// another, NCCL_P2P_LEVEL where pairs reach each other as without.
-std::vector<std::string> unused(const Environment&, const TopologySpec&);
+/// another, NCCL_P2P_LEVEL where pairs reach each other as without, and on one node those of what is between nodes.
+std::vector<std::string> unused(const Environment&, int nodes, const TopologySpec&);
 
 /// With the files, which text_of() names too.
 Environment with_files(Environment, const Files&);
