@@ -564,7 +564,7 @@ Result<Communicator> connect(const Fabric& fabric, const Group& group, const Env
   // Graphs are final from here on: channels are counted by them, and what a run reaches by graphs and channels.
   put_channels(*searched, *seen, unlike.front(), out);
   out.nics = nic_terms(searched->found, seen->system, out.nodes);
-  out.nics.unlike = unlike_nics(fabric, group, out);
+  out.nics.uneven = uneven_nics(fabric, group, out);
   const bool relayed =
       out.nvlink && seen->environment.relays() && seen->environment.pxn_of_pairs &&
       std::ranges::all_of(unlike, [&](const auto& gpus) { return relays_over_nvlink(seen->system, gpus); });
