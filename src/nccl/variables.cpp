@@ -6,9 +6,9 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <string_view>
 
+#include "collcast/base/numbers.hpp"
 #include "collcast/base/words.hpp"
 
 namespace collcast::nccl {
@@ -84,17 +84,10 @@ void read_sets(const Setting& setting, const std::vector<std::string>& words, Se
   }
 }
 
-std::optional<std::int64_t> whole(std::string_view text) {
-  std::int64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return value;
-}
-
 /// A whole number in a range that is a multiple of `step`.
 std::optional<std::int64_t> read_number(const Setting& setting, std::int64_t least, std::int64_t most,
                                         std::int64_t step, Diagnostics& errors) {
-  const auto value = whole(setting.value);
+  const auto value = to_number<std::int64_t>(setting.value);
   if (value && *value >= least && *value <= most && *value % step == 0) return value;
   errors.push_back(wrong(setting, "out of range or no whole number",
                          step == 1 ? fmt::format("expected a whole number from {} to {}", least, most)
@@ -105,7 +98,7 @@ std::optional<std::int64_t> read_number(const Setting& setting, std::int64_t lea
 /// A kind of path by its name, or by its number in the order of older versions [src/graph/paths.cc].
 void read_level(const Setting& setting, PathType& into, Diagnostics& errors) {
   constexpr std::array levels{PathType::loc, PathType::pix, PathType::pxb, PathType::phb, PathType::sys, PathType::sys};
-  const auto number = whole(setting.value);
+  const auto number = to_number<std::int64_t>(setting.value);
   const auto named = parse_path_type(setting.value);
   if (number && *number >= 0 && *number < static_cast<std::int64_t>(levels.size()))
     into = levels[static_cast<std::size_t>(*number)];
@@ -243,7 +236,7 @@ void read_thread_thresholds(const Setting& setting, Environment& out, Diagnostic
   std::erase(parts, std::string());
   const bool fits = !parts.empty() && parts.size() <= 2 * protocols.size();
   for (std::size_t i = 0; fits && i < parts.size(); ++i) {
-    const auto value = whole(parts[i]);
+    const auto value = to_number<std::int64_t>(parts[i]);
     if (!value || *value > most) {
       errors.push_back(wrong(setting, fmt::format("'{}' is out of range or no whole number", parts[i]),
                              fmt::format("expected up to six whole numbers, no more than {}", most)));
@@ -264,7 +257,8 @@ void not_followed(const Setting& setting, Environment& out, Diagnostics&) { out.
 void read_nics_policy(const Setting& setting, Environment& out, Diagnostics& errors) {
   constexpr std::string_view most = "max:";
   const std::string word = lower(setting.value);
-  const auto number = word.starts_with(most) ? whole(std::string_view(word).substr(most.size())) : std::nullopt;
+  const auto number =
+      word.starts_with(most) ? to_number<std::int64_t>(std::string_view(word).substr(most.size())) : std::nullopt;
   if (word == "auto" || word == "all" || (number && *number > 0)) return not_followed(setting, out, errors);
   errors.push_back(wrong(setting, "no such policy", "expected AUTO, ALL or MAX:N, with N from 1"));
 }

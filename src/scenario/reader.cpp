@@ -3,11 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <tuple>
 
 #include "collcast/base/edit_distance.hpp"
+#include "collcast/base/numbers.hpp"
 #include "collcast/base/units.hpp"
 #include "scenario/parse.hpp"
 
@@ -217,11 +217,9 @@ bool AsTruth::operator()(Reader& reader, const Node& node, const std::string& pa
 std::string AsCount::expected() const { return fmt::format("a whole number from {} to {}, without unit", least, most); }
 
 bool AsCount::operator()(Reader& reader, const Node& node, const std::string& path, int& out) const {
-  int value = 0;
-  const char* end = node.text.data() + node.text.size();
-  const auto [stop, error] = std::from_chars(node.text.data(), end, value);
-  if (is_plain(node) && error == std::errc{} && stop == end && value >= least && value <= most) {
-    out = value;
+  const auto value = to_number<int>(node.text);
+  if (is_plain(node) && value && *value >= least && *value <= most) {
+    out = *value;
     return true;
   }
   mismatch(reader, node, path, expected());
@@ -237,12 +235,10 @@ std::string AsNumber::expected() const {
 }
 
 bool AsNumber::operator()(Reader& reader, const Node& node, const std::string& path, double& out) const {
-  double value = 0;
-  const char* end = node.text.data() + node.text.size();
-  const auto [stop, error] = std::from_chars(node.text.data(), end, value);
-  const bool in_range = (above ? value > least : value >= least) && (below ? value < most : value <= most);
-  if (is_plain(node) && error == std::errc{} && stop == end && in_range) {
-    out = value;
+  const auto value = to_number<double>(node.text);
+  const bool in_range = value && (above ? *value > least : *value >= least) && (below ? *value < most : *value <= most);
+  if (is_plain(node) && in_range) {
+    out = *value;
     return true;
   }
   mismatch(reader, node, path, expected());
