@@ -12,6 +12,7 @@
 #include "cli/progress.hpp"
 #include "collcast/base/units.hpp"
 #include "collcast/evaluate/by_nccl.hpp"
+#include "collcast/evaluate/nodes.hpp"
 
 namespace collcast::cli {
 
@@ -252,7 +253,7 @@ void note_rules(const NcclPricing& pricing, std::vector<std::string>& notes) {
 void note_environment(const CollectiveQuestion& q, std::vector<std::string>& notes) {
   if (const std::string run = text_of(as_run(q)); run != text_of(q.environment))
     notes.push_back(fmt::format("the machine's file sets variables for jobs of several nodes: {}", run));
-  if (const auto names = unused(q.environment, q.fabric.spec()); !names.empty())
+  if (const auto names = unused(q.environment, most_nodes_of(q.fabric, q.groups), q.fabric.spec()); !names.empty())
     notes.push_back(fmt::format("no effect on this forecast: {}", fmt::join(names, ", ")));
 }
 

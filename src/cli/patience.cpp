@@ -10,6 +10,7 @@
 #include <thread>
 #include <unistd.h>
 
+#include "cli/container_memory.hpp"
 #include "cli/output.hpp"
 #include "cli/progress.hpp"
 #include "cli/values.hpp"
@@ -45,7 +46,7 @@ Bytes available_memory() {
   return Bytes(std::numeric_limits<std::int64_t>::max());
 }
 
-/// What the process may take by limits that it was begun with: ulimit's, and a container's (cgroup v2).
+/// What the process may take by limits that it was begun with (ulimit).
 Bytes allowed_memory() {
   Bytes allowed(std::numeric_limits<std::int64_t>::max());
   for (const auto which : {RLIMIT_AS, RLIMIT_DATA}) {
@@ -53,8 +54,6 @@ Bytes allowed_memory() {
     if (::getrlimit(which, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
       allowed = std::min(allowed, Bytes(static_cast<std::int64_t>(limit.rlim_cur)));
   }
-  if (std::int64_t most = 0; std::ifstream("/sys/fs/cgroup/memory.max") >> most)  // else "max", or no such file
-    allowed = std::min(allowed, Bytes(most));
   return allowed;
 }
 
@@ -102,7 +101,7 @@ void add_limit_options(CLI::App& app, LimitArgs& args) {
 
 Patience::Patience(const LimitArgs& args, Diagnostics& errors)
     : limit_(parse_time(args.time, errors)),
-      available_(std::min(available_memory(), allowed_memory())),
+      available_(std::min({available_memory(), room_in_container(), allowed_memory()})),
       start_(std::chrono::steady_clock::now()) {
   memory_limit_ = limit_memory(args.memory, errors);
 }
@@ -129,7 +128,7 @@ int Patience::threads(int asked) {
 }
 
 Bytes Patience::room_now() {
-  return std::max(Bytes(0), std::min(available_memory(), allowed_memory() - taken_memory()));
+  return std::max(Bytes(0), std::min({available_memory(), room_in_container(), allowed_memory() - taken_memory()}));
 }
 
 EngineWatch Patience::watch(Progress* progress) const {

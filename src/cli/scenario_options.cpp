@@ -130,7 +130,7 @@ void check_library_options(const ScenarioArgs& args, Scenario& scenario, Diagnos
                                  "the scenario's algorithm, chunks or channels have no effect on library nccl",
                                  "leave out --library nccl, or them"});
   append(scenario.warnings, warnings(policy.environment, nodes_needed(scenario), scenario.topology));
-  if (const auto names = unused(policy.environment, scenario.topology); !names.empty())
+  if (const auto names = unused(policy.environment, nodes_needed(scenario), scenario.topology); !names.empty())
     scenario.warnings.push_back(
         {command_line, fmt::format("no effect on this forecast: {}", fmt::join(names, ", ")), ""});
   const auto refuse = [&](const std::string& value, const char* option, const char* hint) {

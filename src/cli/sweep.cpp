@@ -17,12 +17,6 @@ namespace {
 
 constexpr const char* all_variants = "all";
 
-/// The scenario as it is, or with a variant.
-Result<Scenario> base_of(ScenarioArgs args, const std::string& variant, const Session& session) {
-  args.what_if = variant == all_variants ? std::string() : variant;
-  return load(args, session, {});
-}
-
 bool has(const std::vector<std::string>& list, const std::string& word) {
   return std::ranges::find(list, word) != list.end();
 }
@@ -56,6 +50,12 @@ std::vector<Point> points_of(const ScenarioArgs& args, const Sweep& sweep) {
   return out;
 }
 
+std::vector<std::string> paths_of(const std::vector<SweepAxis>& axes) {
+  std::vector<std::string> out;
+  for (const SweepAxis& axis : axes) out.push_back(shown(axis.path));
+  return out;
+}
+
 std::string values_text(const std::vector<std::string>& of, const std::vector<std::string>& axes) {
   std::vector<std::string> values;
   for (std::size_t i = 0; i < axes.size(); ++i)
@@ -68,6 +68,40 @@ Diagnostics errors_at(const Point& point, const std::vector<std::string>& axes, 
   for (Diagnostic& error : errors)
     error.message = fmt::format("sweep at {}: {}", values_text(point.values, axes), error.message);
   return errors;
+}
+
+/// Whether what is wrong with a scenario is wrong with another, too.
+bool has_all(const Diagnostics& errors, const Diagnostics& wanted) {
+  return std::ranges::all_of(wanted, [&](const Diagnostic& one) {
+    return std::ranges::any_of(errors, [&](const Diagnostic& other) {
+      return to_text(other.where) == to_text(one.where) && other.message == one.message;
+    });
+  });
+}
+
+/// The scenario as it is, or with a variant; where it lacks what is swept, as at the first point that can be, and what
+/// is swept is not among its settings.
+Result<Scenario> base_of(ScenarioArgs args, const std::string& variant, const std::vector<SweepAxis>& axes,
+                         const Session& session) {
+  args.what_if = variant == all_variants ? std::string() : variant;
+  Result<Scenario> base = load(args, session, {});
+  if (base || axes.empty()) return base;
+  Sweep alone;
+  alone.axes = axes;
+  Diagnostics of_first;
+  for (const Point& point : points_of(args, alone)) {
+    Result<Scenario> loaded = load(point.args, session, {});
+    if (!loaded) {
+      if (has_all(loaded.errors(), base.errors())) return base;  // nothing is wrong because of what it lacks
+      if (of_first.empty()) of_first = errors_at(point, paths_of(axes), loaded.errors());
+      continue;
+    }
+    Scenario at = std::move(loaded).value();
+    // One that is set, too, is there twice.
+    for (const SweepAxis& axis : axes) at.settings.erase(std::ranges::find(at.settings, axis.path));
+    return at;
+  }
+  return of_first;
 }
 
 /// Of the first point that has such a rate, and how many more there are: the table has their MFU and no warnings.
@@ -105,7 +139,7 @@ std::vector<std::string> variants_of(const ScenarioArgs& args, const Scenario& b
     errors.push_back({typed("--what-if", args.what_if), "this scenario has no variants", "expected no --what-if"});
   if (sweep.axes.empty()) return base.what_if;
   for (const std::string& variant : base.what_if) {
-    const Result<Scenario> varied = base_of(args, variant, session);
+    const Result<Scenario> varied = base_of(args, variant, sweep.axes, session);
     if (!varied) continue;  // a row that says why
     for (const SweepAxis& axis : sweep.axes)
       if (const std::string* path = set_beside(axis, *varied))
@@ -148,7 +182,7 @@ Sweep sweep_of(const std::vector<std::string>& sweeps, const ScenarioArgs& args,
   }
   append(errors, check_sweep(out.axes));
   if (!errors.empty()) return out;
-  const Result<Scenario> base = base_of(args, args.what_if, session);
+  const Result<Scenario> base = base_of(args, args.what_if, out.axes, session);
   if (!base) {
     // A step alone says itself what is wrong.
     if (!sweeps.empty() || args.what_if == all_variants) append(errors, base.errors());
@@ -184,7 +218,7 @@ Exit run_sweep(const ScenarioArgs& args, const Sweep& sweep, const Patience& pat
   report.scenario = sweep.scenario;
   report.title = sweep.title;
   if (!sweep.variants.empty()) report.axes.emplace_back("what_if");
-  for (const SweepAxis& axis : sweep.axes) report.axes.push_back(shown(axis.path));
+  std::ranges::copy(paths_of(sweep.axes), std::back_inserter(report.axes));
   const std::vector<Point> points = points_of(args, sweep);
   Diagnostics wrong;
   std::size_t ran = 0;

@@ -149,7 +149,7 @@ Exit run_show(const TopologyArgs& args, const Session& session) {
   if (args.nccl) {
     const Diagnostics wrong = add_nccl(machine->fabric, *environment, files, rank, report);
     if (!wrong.empty()) return refuse(session, wrong);
-    if (const auto names = nccl::unused(*environment, machine->fabric.spec()); !names.empty())
+    if (const auto names = nccl::unused(*environment, machine->fabric.nodes(), machine->fabric.spec()); !names.empty())
       report.nccl.push_back(fmt::format("no effect here: {}", fmt::join(names, ", ")));
   }
   return deliver(session, report, format, args.output);

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <filesystem>
 #include <iostream>
 #include <map>
@@ -15,6 +14,7 @@
 #include "cli/collective_options.hpp"
 #include "cli/inputs.hpp"
 #include "cli/values.hpp"
+#include "collcast/base/numbers.hpp"
 #include "collcast/base/text.hpp"
 #include "collcast/validation/calibrate.hpp"
 
@@ -340,16 +340,15 @@ std::vector<std::string> inputs_of(const std::vector<std::string>& paths, const 
 
 std::optional<double> parse_limit(std::string_view limit, const Location& where, Diagnostics& errors) {
   const std::string limit_text(limit);
-  double percent = 0;
   const bool has_sign = limit.ends_with('%');
   if (has_sign) limit.remove_suffix(1);
-  const auto [stop, error] = std::from_chars(limit.data(), limit.data() + limit.size(), percent);
-  if (!has_sign || error != std::errc{} || stop != limit.data() + limit.size() || !(percent > 0) || percent > 10'000) {
+  const auto percent = to_number<double>(limit);
+  if (!has_sign || !percent || !(*percent > 0) || *percent > 10'000) {
     errors.push_back(
         {where, fmt::format("the limit is '{}'", limit_text), "expected a percentage above 0%, to 10000%, such as 8%"});
     return std::nullopt;
   }
-  return percent / 100;
+  return *percent / 100;
 }
 
 std::optional<RowBudget> parse_row_budget(std::string_view text, Location where, const RowBudgetWords& words,

@@ -3,11 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <limits>
 #include <utility>
 
 #include "cli/session.hpp"
+#include "collcast/base/numbers.hpp"
 #include "collcast/base/units.hpp"
 #include "collcast/base/words.hpp"
 
@@ -17,13 +17,6 @@ namespace {
 
 constexpr std::size_t most_sizes = 10'000;
 constexpr int most_ranks = 1 << 22;
-
-std::optional<int> whole_number(std::string_view text) {
-  int value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc{} || end != text.data() + text.size() || text.empty()) return std::nullopt;
-  return value;
-}
 
 bool fail(Diagnostics& errors, std::string message, std::string hint) {
   errors.push_back({command_line, std::move(message), std::move(hint)});
@@ -56,7 +49,7 @@ bool append_sweep(std::string_view text, const std::vector<std::string_view>& pa
     return fail(errors, fmt::format("--size: the sweep '{}' starts above its end", text), sweep_hint);
   // One of the two stays neutral: the next size is size * factor + plus.
   std::int64_t factor = 1, plus = 0;
-  if (step[0] == 'x') factor = whole_number(step.substr(1)).value_or(0);
+  if (step[0] == 'x') factor = to_number<int>(step.substr(1)).value_or(0);
   if (step[0] == '+') plus = parse_bytes_or_number(step.substr(1)).value.value();
   const bool grows = plus > 0 || (factor > 1 && from.value.value() > 0);
   if (!grows)
@@ -78,9 +71,9 @@ bool append_ranks(std::string_view text, std::vector<Rank>& ranks, Diagnostics& 
   const std::string hint = "expected ranks (0,1,8,9), a range (0-7) or a range with a stride (0-56:8)";
   const auto range_and_stride = split(text, ':');
   const auto range = split(range_and_stride[0], '-');
-  const auto first = whole_number(range[0]);
-  const auto last = range.size() == 2 ? whole_number(range[1]) : first;
-  const auto stride = range_and_stride.size() == 2 ? whole_number(range_and_stride[1]) : std::optional<int>(1);
+  const auto first = to_number<int>(range[0]);
+  const auto last = range.size() == 2 ? to_number<int>(range[1]) : first;
+  const auto stride = range_and_stride.size() == 2 ? to_number<int>(range_and_stride[1]) : std::optional<int>(1);
   const bool shape =
       range.size() <= 2 && range_and_stride.size() <= 2 && (range.size() == 2 || range_and_stride.size() == 1);
   if (!shape || !first || !last || !stride || *first < 0 || *stride < 1)
@@ -133,8 +126,8 @@ std::optional<Group> parse_group(std::string_view text, Diagnostics& errors) {
 
 std::optional<GroupsOf> parse_groups_of(std::string_view text, Diagnostics& errors) {
   const auto parts = split(text, ':');
-  const auto size = whole_number(parts[0]);
-  const auto stride = parts.size() == 2 ? whole_number(parts[1]) : std::optional<int>(1);
+  const auto size = to_number<int>(parts[0]);
+  const auto stride = parts.size() == 2 ? to_number<int>(parts[1]) : std::optional<int>(1);
   if (parts.size() > 2 || !size || !stride || *size < 1 || *stride < 1 || *size > most_ranks || *stride > most_ranks) {
     fail(errors, fmt::format("--groups-of: '{}' is no group size", text),
          "expected SIZE or SIZE:STRIDE, such as 8 (ranks 0-7, 8-15 ...) or 8:64 (ranks 0, 64 ... 448; 1, 65 ... 449; "
@@ -167,7 +160,7 @@ Location typed(std::string_view option, std::string_view value) {
 
 std::optional<int> parse_count(std::string_view option, std::string_view text, int least, Diagnostics& errors,
                                int most) {
-  const auto value = whole_number(text);
+  const auto value = to_number<int>(text);
   if (value && *value >= least && *value <= most) return value;
   fail(errors, fmt::format("{}: '{}' is out of range or not a whole number", option, text),
        fmt::format("expected a whole number from {} to {}", least, most));

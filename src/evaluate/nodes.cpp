@@ -20,6 +20,12 @@ std::vector<NodeId> nodes_of(const Fabric& fabric, const Group& group) {
 
 int node_count(const Fabric& fabric, const Group& group) { return static_cast<int>(nodes_of(fabric, group).size()); }
 
+int most_nodes_of(const Fabric& fabric, const std::vector<Group>& groups) {
+  int most = 0;
+  for (const Group& group : groups) most = std::max(most, node_count(fabric, group));
+  return most;
+}
+
 bool is_on_one_node(const Fabric& fabric, const Group& group) {
   for (int i = 1; i < group.size(); ++i)
     if (fabric.node_of(group[i]) != fabric.node_of(group[0])) return false;

@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include <array>
-#include <charconv>
 #include <filesystem>
 #include <limits>
 
+#include "collcast/base/numbers.hpp"
 #include "collcast/base/text.hpp"
 #include "collcast/exchange/nccl_files.hpp"
 #include "collcast/nccl/environment.hpp"
@@ -82,10 +82,7 @@ class Reading {
   }
 
   std::optional<std::int64_t> number(const Field& field, const char* what, std::int64_t least) {
-    std::int64_t value = 0;
-    const char* const end = field.text.data() + field.text.size();
-    const auto [at, failed] = std::from_chars(field.text.data(), end, value);
-    if (failed == std::errc{} && at == end && value >= least) return value;
+    if (const auto value = to_number<std::int64_t>(field.text); value && *value >= least) return value;
     error(field.column, fmt::format("{} is '{}'", what, shown(field.text)),
           least < 0 ? "expected a whole number, or -1 for any" : fmt::format("expected a whole number from {}", least));
     return std::nullopt;

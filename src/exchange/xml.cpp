@@ -9,6 +9,7 @@
 #include <cstring>
 #include <set>
 
+#include "collcast/base/numbers.hpp"
 #include "collcast/base/text.hpp"
 
 namespace collcast::exchange {
@@ -269,9 +270,7 @@ std::optional<std::int64_t> Element::integer(const char* attribute, std::int64_t
     return std::nullopt;
   }
   const std::string given = text(attribute);
-  std::int64_t value = 0;
-  const auto [end, failed] = std::from_chars(given.data(), given.data() + given.size(), value);
-  if (failed == std::errc{} && end == given.data() + given.size() && value >= least && value <= most) return value;
+  if (const auto value = to_number<std::int64_t>(given); value && *value >= least && *value <= most) return value;
   error(attribute, fmt::format("{} of <{}> is '{}'", attribute, name(), shown(given)),
         most == std::numeric_limits<std::int32_t>::max()
             ? fmt::format("expected a whole number from {}", least)
@@ -299,10 +298,7 @@ std::optional<std::uint64_t> Element::hexadecimal(const char* attribute) {
 std::optional<double> Element::number(const char* attribute, double least, double most) {
   const std::string given = text(attribute);
   if (!has(attribute)) return std::nullopt;
-  double value = 0;
-  const auto [end, failed] = std::from_chars(given.data(), given.data() + given.size(), value);
-  if (failed == std::errc{} && end == given.data() + given.size() && std::isfinite(value) && value >= least &&
-      value <= most)
+  if (const auto value = to_number<double>(given); value && std::isfinite(*value) && *value >= least && *value <= most)
     return value;
   error(attribute, fmt::format("{} of <{}> is '{}'", attribute, name(), shown(given)),
         std::isfinite(most) ? fmt::format("expected a number from {} to {}", least, most)

@@ -269,9 +269,8 @@ Rates rates_of(const Question& q, const Limits& l, double chunk) {
   out.port = l.gpu;
   out.hop = l.hop - within_hop(l, chunk);
   if (c.nodes > 1) {
-    // Where NICs have unlike numbers of channels the lines of each are its own matter, else all of a NIC's.
-    const bool alike = !c.nics.unlike;
-    const double lines = alike ? channels_of_a_nic(q.c, q.plan) * chunk / through_network(l, chunk) : unlimited;
+    // Of uneven NICs the lines of each channel are its own matter, else all of a NIC's.
+    const double lines = c.nics.uneven ? unlimited : channels_of_a_nic(q.c, q.plan) * chunk / through_network(l, chunk);
     out.nic = std::min(l.nics / l.nics_used / nics_of_rings(c), lines);
     out.of_line = of_line(c, q.plan.protocol);
     out.network = c.factors.network_hop;

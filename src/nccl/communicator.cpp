@@ -566,7 +566,7 @@ Result<Communicator> connect(const Fabric& fabric, const Group& group, const Env
   put_channels(*searched, *seen, unlike.front(), out);
   if (out.nodes > 1) out.chain_waits = chain_waits(out.ring.order, gpu_in_node(fabric, group[0]));
   out.nics = nic_terms(searched->found, seen->system, out.nodes);
-  out.nics.unlike = unlike_nics(fabric, group, out);
+  out.nics.uneven = uneven_nics(fabric, group, out);
   const bool relayed =
       out.nvlink && seen->environment.relays() && seen->environment.pxn_of_pairs &&
       std::ranges::all_of(unlike, [&](const auto& gpus) { return relays_over_nvlink(seen->system, gpus); });

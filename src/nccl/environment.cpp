@@ -20,9 +20,6 @@ constexpr std::array renamed{std::pair{"NCCL_MIN_NRINGS", "NCCL_MIN_NCHANNELS"},
                              std::pair{"NCCL_MAX_NRINGS", "NCCL_MAX_NCHANNELS"}};
 /// What needs a reduction in the network.
 constexpr std::array of_collnet{"NCCL_COLLNET_ENABLE", "NCCL_COLLNET_NODE_THRESHOLD"};
-/// Sizes of chunks of sends and receives, between nodes, and on one over NVLink or PCIe.
-constexpr std::array of_pair_chunks{"NCCL_P2P_NET_CHUNKSIZE", "NCCL_P2P_NVL_CHUNKSIZE", "NCCL_P2P_PCI_CHUNKSIZE"};
-constexpr std::string_view any_pair_chunk = "NCCL_CHUNK_SIZE";
 
 constexpr std::array algorithm_words{"tree", "ring", "collnet_direct", "collnet_chain", "nvls", "nvls_tree", "pat"};
 
@@ -99,8 +96,8 @@ bool level_changes_nothing(const Environment& environment, const TopologySpec& s
   return !environment.peer_access || peer_access(spec, environment) == PeerAccess::as_usual;
 }
 
-/// Of what no forecast of sends and receives follows.
-void warn_of_pairs(const Environment& environment, int nodes, const TopologySpec& spec, Diagnostics& out) {
+/// Of a level that some GPUs of a node are within otherwise than by themselves.
+void warn_of_level(const Environment& environment, const TopologySpec& spec, Diagnostics& out) {
   const auto level = std::find_if(environment.given.begin(), environment.given.end(),
                                   [](const Setting& one) { return one.name == level_variable; });
   if (environment.peer_level && environment.peer_access && level != environment.given.end() &&
@@ -111,16 +108,6 @@ void warn_of_pairs(const Environment& environment, int nodes, const TopologySpec
                                level->value),
                    "the forecast is that without it; of a group no two of which are as near it is that of "
                    "NCCL_P2P_DISABLE=1"});
-  const bool nvlink = std::any_of(spec.links.begin(), spec.links.end(),
-                                  [](const LinkGroup& link) { return link.kind == LinkKind::nvlink; });
-  const char* counts = nodes > 1 ? of_pair_chunks[0] : nvlink ? of_pair_chunks[1] : of_pair_chunks[2];
-  for (const Setting& one : environment.pair_chunks)
-    if (one.name == counts || (one.name == any_pair_chunk && one.value != "0"))
-      out.push_back({one.where,
-                     fmt::format("{}={} is not modelled: chunks of sends, receives and alltoall are forecast in "
-                                 "NCCL's own size",
-                                 one.name, one.value),
-                     "NCCL_MAX_P2P_NCHANNELS and NCCL_NCHANNELS_PER_NET_PEER are followed"});
 }
 
 /// Fewer threads of a channel than NCCL takes by itself. Under LL what each has in hand counts.
@@ -141,7 +128,7 @@ void warn_of_threads(const Environment& environment, Diagnostics& out) {
 
 }  // namespace
 
-std::vector<std::string> unused(const Environment& environment, const TopologySpec& spec) {
+std::vector<std::string> unused(const Environment& environment, int nodes, const TopologySpec& spec) {
   std::vector<std::string> out;
   const auto has = [](const auto& names, const std::string& name) {
     return std::find(names.begin(), names.end(), name) != names.end();
@@ -149,7 +136,7 @@ std::vector<std::string> unused(const Environment& environment, const TopologySp
   for (const Setting& one : environment.given)
     if ((has(environment.without_effect, one.name) && !names_fewer_nics(one, spec)) ||
         (!spec.plugin.collnet && has(of_collnet, one.name)) || has(not_in(environment.launch.version), one.name) ||
-        !is_of_consequence(one, spec) ||
+        !is_of_consequence(one, spec) || (nodes < 2 && groups_of(one.name) == OfGroups::on_several) ||
         (one.name == "NCCL_NVB_DISABLE" && (environment.bridges || !lacks_nvlinks(spec))) ||
         (one.name == level_variable && environment.peer_level && level_changes_nothing(environment, spec)))
       out.push_back(one.name);
@@ -159,7 +146,7 @@ std::vector<std::string> unused(const Environment& environment, const TopologySp
 Diagnostics warnings(const Environment& environment, int nodes, const TopologySpec& spec, bool has_alltoall) {
   const NetworkPlugin& plugin = spec.plugin;
   Diagnostics out;
-  warn_of_pairs(environment, nodes, spec, out);
+  warn_of_level(environment, spec, out);
   warn_of_threads(environment, out);
   warn_of_not_modelled(environment, nodes, spec, has_alltoall, out);
   if (nodes < 2 || plugin.sockets) return out;

@@ -79,9 +79,9 @@ struct Hops {
 };
 Hops ring_hops(const Communicator&, CollectiveKind);
 /// NICs of a node among which it has the load of a ring's channels, or of trees' messages.
-inline double nics_of_rings(const Communicator& c) { return c.nics.unlike ? c.nics.unlike->of_rings : c.nics.count; }
-inline double nics_of_trees(const Communicator& c) { return c.nics.unlike ? c.nics.unlike->of_trees : c.nics.count; }
-inline double relief_of_trees(const Communicator& c) { return c.nics.unlike ? c.nics.unlike->relief_of_trees : 1; }
+inline double nics_of_rings(const Communicator& c) { return c.nics.uneven ? c.nics.uneven->of_rings : c.nics.count; }
+inline double nics_of_trees(const Communicator& c) { return c.nics.uneven ? c.nics.uneven->of_trees : c.nics.count; }
+inline double relief_of_trees(const Communicator& c) { return c.nics.uneven ? c.nics.uneven->relief_of_trees : 1; }
 /// Channels of the NIC that has most of them.
 inline double channels_of_a_nic(const Communicator& c, const Plan& plan) {
   return std::max(1.0, std::ceil(plan.channels / std::max(1.0, nics_of_rings(c))));

@@ -56,7 +56,7 @@ bool evenly_on_nics(const Communicator& c) {
 
 }  // namespace
 
-std::optional<UnlikeNics> unlike_nics(const Fabric& fabric, const Group& group, const Communicator& c) {
+std::optional<UnevenNics> uneven_nics(const Fabric& fabric, const Group& group, const Communicator& c) {
   if (c.nodes == 1 || c.ring.channels < 1) return std::nullopt;
   if (c.ring.elsewhere.empty() && evenly_on_nics(c)) return std::nullopt;
   const ChannelOrders orders(fabric, group);
@@ -70,7 +70,7 @@ std::optional<UnlikeNics> unlike_nics(const Fabric& fabric, const Group& group, 
     messages = std::max(messages, busiest(loads->messages));
   }
   const double of_trees = tree_messages(c);
-  return UnlikeNics{c.channels / channels, of_trees * c.channels / messages,
+  return UnevenNics{c.channels / channels, of_trees * c.channels / messages,
                     std::max(1.0, of_trees * channels / messages)};
 }
 

@@ -1,5 +1,5 @@
-// How busy channels have their NICs where these have unlike numbers of them: each node's go by what its own search
-// found, but all run as many as the node that found fewest.
+// How busy channels have their NICs where these do not have as many each: each node's go by what its own search found,
+// but all run as many as the node that found fewest.
 #pragma once
 
 #include <optional>
@@ -8,8 +8,7 @@
 
 namespace collcast::nccl {
 
-/// Of a communicator that has its channels; nothing where like nodes' NICs have as many channels each, or NICs are
-/// not said.
-std::optional<UnlikeNics> unlike_nics(const Fabric&, const Group&, const Communicator&);
+/// Of a communicator that has its channels; nothing where all NICs of like nodes have as many, or NICs are not said.
+std::optional<UnevenNics> uneven_nics(const Fabric&, const Group&, const Communicator&);
 
 }  // namespace collcast::nccl

@@ -39,7 +39,7 @@ Result<Pattern> channels_around(const Question& q, int chunks) {
 
 /// What a ring's channel sends to other nodes by, where no NIC says it for all of its channels; 0: as inside.
 double lines_between(const Question& q, const Limits& l, double drive, double chunk) {
-  if (!q.c.nics.unlike || q.plan.protocol != Protocol::ll) return 0;
+  if (!q.c.nics.uneven || q.plan.protocol != Protocol::ll) return 0;
   return std::min(drive, chunk / through_network(l, chunk));
 }
 
@@ -78,7 +78,7 @@ Result<Program> ring_program(const Question& q) {
   // A proxy looks through a chunk's lines of LL when all are there, as the closed form's walk has it: where every hop
   // or every other one crosses a NIC, nothing hides that the threads' time comes before the proxy's, nor where lines
   // are each channel's own.
-  if (q.c.most_on_a_node <= 2 || q.c.nics.unlike)
+  if (q.c.most_on_a_node <= 2 || q.c.nics.uneven)
     rates.beyond += std::min(longest / rates.drive, through_network(l, longest));
   // What Simple's hop has in proportion to a chunk is its way through NICs, too, beyond the slice that a walk waits
   // for.

@@ -31,10 +31,10 @@ Run run_chain(const Communicator& c, CollectiveKind kind, Bytes size, const Plan
   return finished(l.start, chain_latency(c, l, plan, cut), data, chunk, chunks);
 }
 
-/// Over unlike nodes, until the last of all chunks that a ring's channel sends through the busiest NIC is there: by LL
-/// and LL128, whose chunks are not halved, nothing hides its hop behind them.
+/// By uneven NICs, until the last of all chunks that a ring's channel sends through the busiest one is there: by LL and
+/// LL128, whose chunks are not halved, nothing hides its hop behind them.
 double last_through_nic(const Communicator& c, const Limits& l, const Plan& plan, double hops, double chunk) {
-  if (!c.nics.unlike || ring_slices(plan.protocol) > 1) return 0;
+  if (!c.nics.uneven || ring_slices(plan.protocol) > 1) return 0;
   const double lines = through_network(l, chunk);
   return hops * std::max(lines, chunk * plan.channels / l.nics) + network_hop(l, chunk) +
          std::min(lines, chunk / ring_channel(l, hops));
@@ -54,15 +54,15 @@ Run run_ring(const Communicator& c, CollectiveKind kind, Bytes size, const Plan&
   const Limits l = ring_limits(c, plan);
   const Hops way = ring_hops(c, kind);
   const double hops = way.all, out = way.out;
-  // A loop waits for the one before over all hops but one, each loop for another's: of many loops over unlike nodes,
-  // the mean of all those ways. Like nodes' are measured, with the longest.
-  const double later_out = c.nics.unlike ? std::min(out, hops * c.nodes / c.ranks) : out;
+  // A loop waits for the one before over all hops but one, each loop for another's: of many loops by uneven NICs,
+  // the mean of all those ways. Even ones are measured, with the longest.
+  const double later_out = c.nics.uneven ? std::min(out, hops * c.nodes / c.ranks) : out;
   const double over_leaves = c.spines ? c.spines->ring_share * out : 0;
   const int slices = ring_slices(plan.protocol);
   // Hops that cross no NIC do not take its time; but where nodes have unlike numbers, some have few others. By lines
   // that is said by last_through_nic().
   Limits within = l;
-  if (nodes_alike(c) || (c.nics.unlike && slices == 1)) within.nics = unlimited;
+  if (nodes_alike(c) || (c.nics.uneven && slices == 1)) within.nics = unlimited;
   const auto [most, full, rest] = loops_of(c, size, plan);
   const double longest_chunk = full > 0 ? most : rest;
   const auto latency_of = [&](double crossing) {

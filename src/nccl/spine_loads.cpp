@@ -31,17 +31,25 @@ std::vector<std::pair<LinkId, double>> by_link(const UplinkLoads& loads, double 
   return out;
 }
 
+/// Whose sends are counted.
+struct Job {
+  const Fabric& fabric;
+  const Group& group;
+  const Communicator& c;
+  ChannelOrders orders;
+};
+
 /// A machine of channels whose uplinks are counted; ranks are group indices.
 class Uplinks {
  public:
-  Uplinks(const Question& q, Fabric machine) : q_(q), machine_(std::move(machine)) {}
+  Uplinks(const Job& job, Fabric machine) : job_(job), machine_(std::move(machine)) {}
 
-  int node(int member) const { return static_cast<int>(q_.fabric.node_of(q_.group[member]).value()); }
+  int node(int member) const { return static_cast<int>(job_.fabric.node_of(job_.group[member]).value()); }
   /// By how many uplinks a send goes.
   int add(int from, int to, int lane, double load, UplinkLoads& out) {
     if (node(from) == node(to)) return 0;
     route_.clear();
-    machine_.route(q_.fabric.on_machine(q_.group[from]), q_.fabric.on_machine(q_.group[to]), lane, route_);
+    machine_.route(job_.fabric.on_machine(job_.group[from]), job_.fabric.on_machine(job_.group[to]), lane, route_);
     int uplinks = 0;
     for (const LinkId link : route_) {
       if (!machine_.joins_leaf_to_spine(link)) continue;
@@ -55,7 +63,7 @@ class Uplinks {
   Bandwidth rate() const { return rate_; }
 
  private:
-  const Question& q_;
+  const Job& job_;
   Fabric machine_;
   std::vector<LinkId> route_;
   Bandwidth rate_{};
@@ -69,10 +77,10 @@ struct Counted {
 };
 
 /// The machine, on which channels go these ways: whole, so that links have the numbers that other groups see.
-std::optional<Uplinks> uplinks_of(const Question& q, const Rates& ways) {
-  Result<Fabric> machine = machine_of_channels(q, ways);
+std::optional<Uplinks> uplinks_of(const Job& job, CollectiveKind kind, const Plan& plan, const Rates& ways) {
+  Result<Fabric> machine = machine_of_channels({job.fabric, job.group, job.c, kind, Bytes(1), plan, 0}, ways);
   if (!machine) return std::nullopt;
-  return Uplinks(q, std::move(machine).value());
+  return Uplinks(job, std::move(machine).value());
 }
 
 /// Each channel by the NICs of its own.
@@ -89,16 +97,14 @@ Plan plan_with(const Communicator& c, Algorithm a) {
   return out;
 }
 
-void add_rings(const Fabric& fabric, const Group& group, const Communicator& c, Counted& out) {
-  const Plan plan = plan_with(c, Algorithm::ring);
-  const Question q{fabric, group, c, CollectiveKind::all_gather, Bytes(1), plan, 0};
-  auto uplinks = uplinks_of(q, by_channels());
+void add_rings(const Job& job, Counted& out) {
+  const Plan plan = plan_with(job.c, Algorithm::ring);
+  auto uplinks = uplinks_of(job, CollectiveKind::all_gather, plan, by_channels());
   if (!uplinks) return;
-  const ChannelOrders orders(fabric, group);
   UplinkLoads loads, broadcasts, reduces;
   int between = 0, over = 0;
   for (int channel = 0; channel < plan.channels; ++channel) {
-    const std::vector<int> order = orders.ring(c.ring, channel);
+    const std::vector<int> order = job.orders.ring(job.c.ring, channel);
     for (std::size_t i = 0; i < order.size(); ++i) {
       const int from = order[i], to = order[(i + 1) % order.size()];
       if (uplinks->node(from) == uplinks->node(to)) continue;
@@ -137,16 +143,14 @@ int add_tree(Uplinks& uplinks, const std::vector<int>& heads, int lane, UplinkLo
   return longest;
 }
 
-void add_trees(const Fabric& fabric, const Group& group, const Communicator& c, Counted& out) {
-  const Plan plan = plan_with(c, Algorithm::tree);
-  const Question q{fabric, group, c, CollectiveKind::all_reduce, Bytes(1), plan, 0};
-  auto uplinks = uplinks_of(q, by_channels());
+void add_trees(const Job& job, Counted& out) {
+  const Plan plan = plan_with(job.c, Algorithm::tree);
+  auto uplinks = uplinks_of(job, CollectiveKind::all_reduce, plan, by_channels());
   if (!uplinks) return;
-  const ChannelOrders orders(fabric, group);
   UplinkLoads loads;
   for (int channel = 0; channel < plan.channels; ++channel) {
     std::vector<int> heads;
-    for (const std::vector<int>& chain : orders.tree(c.tree, channel, on_second_tree(c.tree, channel)))
+    for (const std::vector<int>& chain : job.orders.tree(job.c.tree, channel, on_second_tree(job.c.tree, channel)))
       heads.push_back(chain.front());
     add_tree(*uplinks, heads, channel, loads);
     out.loads.trees.busiest.push_back(most(loads));
@@ -155,20 +159,19 @@ void add_trees(const Fabric& fabric, const Group& group, const Communicator& c, 
   out.meet(*uplinks);
 }
 
-void add_nvls_trees(const Fabric& fabric, const Group& group, const Communicator& c, Counted& out) {
-  if (!c.nvls) return;
-  const Plan plan = plan_with(c, Algorithm::nvls_tree);
-  const Question q{fabric, group, c, CollectiveKind::all_reduce, Bytes(1), plan, 0};
-  auto uplinks = uplinks_of(q, {});
+void add_nvls_trees(const Job& job, Counted& out) {
+  if (!job.c.nvls) return;
+  const Plan plan = plan_with(job.c, Algorithm::nvls_tree);
+  auto uplinks = uplinks_of(job, CollectiveKind::all_reduce, plan, {});
   if (!uplinks) return;
-  const ChannelOrders orders(fabric, group);
   UplinkLoads loads;
   int way = 0;
-  for (int head = 0; head < c.nvls->channels; ++head)
+  for (int head = 0; head < job.c.nvls->channels; ++head)
     for (const bool second : {false, true}) {
       std::vector<int> heads;
-      for (int place = 0; place < c.nodes; ++place)
-        heads.push_back(orders.from_head(second ? in_second_tree(c.nodes, place) : place, *c.nvls, head).front());
+      for (int place = 0; place < job.c.nodes; ++place)
+        heads.push_back(
+            job.orders.from_head(second ? in_second_tree(job.c.nodes, place) : place, *job.c.nvls, head).front());
       way = std::max(way, add_tree(*uplinks, heads, head, loads));
     }
   out.loads.nvls_trees = {{most(loads)}, by_link(loads)};
@@ -177,18 +180,17 @@ void add_nvls_trees(const Fabric& fabric, const Group& group, const Communicator
 }
 
 /// Either way, gathers forwards and scatters backwards, whichever is more.
-void add_pat(const Fabric& fabric, const Group& group, const Communicator& c, Counted& out) {
-  if (c.most_on_a_node > 1) return;
-  const Plan plan = plan_with(c, Algorithm::pat);
+void add_pat(const Job& job, Counted& out) {
+  if (job.c.most_on_a_node > 1) return;
+  const Plan plan = plan_with(job.c, Algorithm::pat);
   out.loads.pat.busiest.resize(static_cast<std::size_t>(plan.channels));
   for (const CollectiveKind kind : {CollectiveKind::all_gather, CollectiveKind::reduce_scatter}) {
-    const Question q{fabric, group, c, kind, Bytes(1), plan, 0};
-    auto uplinks = uplinks_of(q, by_channels());
+    auto uplinks = uplinks_of(job, kind, plan, by_channels());
     if (!uplinks) return;
-    const Phase phase = pat_phase(kind, c.ranks);
+    const Phase phase = pat_phase(kind, job.c.ranks);
     UplinkLoads loads;
     for (int channel = 0; channel < plan.channels; ++channel) {
-      for (int member = 0; member < c.ranks; ++member)
+      for (int member = 0; member < job.c.ranks; ++member)
         for (int hop = 0; hop < phase.shape->sends(phase, member); ++hop) {
           const Hop sent = phase.shape->send(phase, member, hop);
           uplinks->add(member, static_cast<int>(sent.peer), channel, sent.blocks, loads);
@@ -206,12 +208,12 @@ struct Senders {
   std::vector<int> members;
   std::set<int> nodes;
 };
-std::vector<Senders> senders_of(const Question& q, const Uplinks& uplinks, int nodes_per_leaf) {
+std::vector<Senders> senders_of(const Job& job, const Uplinks& uplinks, int nodes_per_leaf) {
   std::map<std::pair<int, int>, Senders> out;
-  const int gpus = q.fabric.ranks_per_node();
-  for (int i = 0; i < q.group.size(); ++i) {
-    const int on_machine = static_cast<int>(q.fabric.on_machine(q.group[i]).value());
-    const int node = q.c.pairs.loads ? i : on_machine / gpus / nodes_per_leaf;
+  const int gpus = job.fabric.ranks_per_node();
+  for (int i = 0; i < job.group.size(); ++i) {
+    const int on_machine = static_cast<int>(job.fabric.on_machine(job.group[i]).value());
+    const int node = job.c.pairs.loads ? i : on_machine / gpus / nodes_per_leaf;
     Senders& one = out[{node, on_machine % gpus}];
     one.members.push_back(i);
     one.nodes.insert(uplinks.node(i));
@@ -234,22 +236,21 @@ void add_alltoall(const std::vector<Senders>& senders, Uplinks& uplinks, int ran
     }
 }
 
-void add_pairs(const Fabric& fabric, const Group& group, const Communicator& c, int nodes_per_leaf, Counted& out) {
+void add_pairs(const Job& job, int nodes_per_leaf, Counted& out) {
   Plan plan;
   plan.point_to_point = true;
-  const Question q{fabric, group, c, CollectiveKind::alltoall, Bytes(1), plan, 0};
   Rates ways;
-  ways.by_receivers_rail = c.pairs.relayed;
-  auto uplinks = uplinks_of(q, ways);
+  ways.by_receivers_rail = job.c.pairs.relayed;
+  auto uplinks = uplinks_of(job, CollectiveKind::alltoall, plan, ways);
   if (!uplinks) return;
-  const std::vector<Senders> senders = senders_of(q, *uplinks, nodes_per_leaf);
+  const std::vector<Senders> senders = senders_of(job, *uplinks, nodes_per_leaf);
   UplinkLoads alltoall, next, scatter, gather;
-  for (int turn = 0; turn < std::max(1, c.pairs.nics_of_gpu); ++turn) {
+  for (int turn = 0; turn < std::max(1, job.c.pairs.nics_of_gpu); ++turn) {
     // So many lanes further a GPU's next NIC is taken.
-    const int lane = turn * fabric.ranks_per_node();
-    add_alltoall(senders, *uplinks, c.ranks, lane, alltoall);
-    for (int i = 0; i < c.ranks; ++i) {
-      uplinks->add(i, (i + 1) % c.ranks, lane, 1, next);
+    const int lane = turn * job.fabric.ranks_per_node();
+    add_alltoall(senders, *uplinks, job.c.ranks, lane, alltoall);
+    for (int i = 0; i < job.c.ranks; ++i) {
+      uplinks->add(i, (i + 1) % job.c.ranks, lane, 1, next);
       if (i == 0) continue;
       uplinks->add(0, i, lane, 1, scatter);
       uplinks->add(i, 0, lane, 1, gather);
@@ -302,11 +303,12 @@ std::optional<SpineLoads> spine_loads(const Fabric& fabric, const Group& group, 
   const auto* network = std::get_if<LeafSpineNetwork>(&fabric.spec().network);
   if (network == nullptr || c.nodes < 2 || !has_thin_uplinks(*network, fabric.nics_per_node())) return std::nullopt;
   Counted out;
-  add_rings(fabric, group, c, out);
-  add_trees(fabric, group, c, out);
-  add_nvls_trees(fabric, group, c, out);
-  add_pat(fabric, group, c, out);
-  add_pairs(fabric, group, c, network->nodes_per_leaf, out);
+  const Job job{fabric, group, c, ChannelOrders(fabric, group)};
+  add_rings(job, out);
+  add_trees(job, out);
+  add_nvls_trees(job, out);
+  add_pat(job, out);
+  add_pairs(job, network->nodes_per_leaf, out);
   if (!(out.rate > Bandwidth())) return std::nullopt;
   out.loads.uplink = out.rate;
   return out.loads;

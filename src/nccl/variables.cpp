@@ -6,9 +6,9 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <string_view>
 
+#include "collcast/base/numbers.hpp"
 #include "collcast/base/words.hpp"
 
 namespace collcast::nccl {
@@ -84,17 +84,10 @@ void read_sets(const Setting& setting, const std::vector<std::string>& words, Se
   }
 }
 
-std::optional<std::int64_t> whole(std::string_view text) {
-  std::int64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return value;
-}
-
 /// A whole number in a range that is a multiple of `step`.
 std::optional<std::int64_t> read_number(const Setting& setting, std::int64_t least, std::int64_t most,
                                         std::int64_t step, Diagnostics& errors) {
-  const auto value = whole(setting.value);
+  const auto value = to_number<std::int64_t>(setting.value);
   if (value && *value >= least && *value <= most && *value % step == 0) return value;
   errors.push_back(wrong(setting, "out of range or no whole number",
                          step == 1 ? fmt::format("expected a whole number from {} to {}", least, most)
@@ -105,7 +98,7 @@ std::optional<std::int64_t> read_number(const Setting& setting, std::int64_t lea
 /// A kind of path by its name, or by its number in the order of older versions [src/graph/paths.cc].
 void read_level(const Setting& setting, PathType& into, Diagnostics& errors) {
   constexpr std::array levels{PathType::loc, PathType::pix, PathType::pxb, PathType::phb, PathType::sys, PathType::sys};
-  const auto number = whole(setting.value);
+  const auto number = to_number<std::int64_t>(setting.value);
   const auto named = parse_path_type(setting.value);
   if (number && *number >= 0 && *number < static_cast<std::int64_t>(levels.size()))
     into = levels[static_cast<std::size_t>(*number)];
@@ -243,7 +236,7 @@ void read_thread_thresholds(const Setting& setting, Environment& out, Diagnostic
   std::erase(parts, std::string());
   const bool fits = !parts.empty() && parts.size() <= 2 * protocols.size();
   for (std::size_t i = 0; fits && i < parts.size(); ++i) {
-    const auto value = whole(parts[i]);
+    const auto value = to_number<std::int64_t>(parts[i]);
     if (!value || *value > most) {
       errors.push_back(wrong(setting, fmt::format("'{}' is out of range or no whole number", parts[i]),
                              fmt::format("expected up to six whole numbers, no more than {}", most)));
@@ -264,12 +257,11 @@ void not_followed(const Setting& setting, Environment& out, Diagnostics&) { out.
 void read_nics_policy(const Setting& setting, Environment& out, Diagnostics& errors) {
   constexpr std::string_view most = "max:";
   const std::string word = lower(setting.value);
-  const auto number = word.starts_with(most) ? whole(std::string_view(word).substr(most.size())) : std::nullopt;
+  const auto number =
+      word.starts_with(most) ? to_number<std::int64_t>(std::string_view(word).substr(most.size())) : std::nullopt;
   if (word == "auto" || word == "all" || (number && *number > 0)) return not_followed(setting, out, errors);
   errors.push_back(wrong(setting, "no such policy", "expected AUTO, ALL or MAX:N, with N from 1"));
 }
-
-void read_pair_chunk(const Setting& setting, Environment& out, Diagnostics&) { out.pair_chunks.push_back(setting); }
 
 /// In the order in which a hint looks for the nearest name: of equally near ones the first is offered.
 constexpr std::array all_variables{
@@ -288,31 +280,31 @@ constexpr std::array all_variables{
     Variable{"NCCL_P2P_LEVEL", read_peer_level, true},
     Variable{"NCCL_MIN_P2P_NCHANNELS", count<&Environment::min_p2p_channels>, true},
     Variable{"NCCL_MAX_P2P_NCHANNELS", count<&Environment::max_p2p_channels>, true},
-    Variable{"NCCL_NCHANNELS_PER_NET_PEER", read_net_peer_channels, true},
+    Variable{"NCCL_NCHANNELS_PER_NET_PEER", read_net_peer_channels, true, OfGroups::on_several},
     Variable{"NCCL_BUFFSIZE", buffer<&Environment::simple_buffer>, true},
     Variable{"NCCL_LL_BUFFSIZE", buffer<&Environment::ll_buffer>, true},
     Variable{"NCCL_LL128_BUFFSIZE", buffer<&Environment::ll128_buffer>, true},
-    Variable{"NCCL_PAT_ENABLE", enabled<&Environment::pat, 2>, true},
-    Variable{"NCCL_NET_GDR_LEVEL", read_gpudirect_level, true},
+    Variable{"NCCL_PAT_ENABLE", enabled<&Environment::pat, 2>, true, OfGroups::on_several},
+    Variable{"NCCL_NET_GDR_LEVEL", read_gpudirect_level, true, OfGroups::on_several},
     Variable{"NCCL_NVLS_NCHANNELS", count<&Environment::nvls_channels>, true},
     Variable{"NCCL_NVLS_CHUNKSIZE", chunk<&Environment::nvls_chunk>, true},
-    Variable{"NCCL_NVLSTREE_MAX_CHUNKSIZE", chunk<&Environment::nvls_tree_chunk>, true},
-    Variable{"NCCL_CROSS_NIC", read_cross_nic, true},
+    Variable{"NCCL_NVLSTREE_MAX_CHUNKSIZE", chunk<&Environment::nvls_tree_chunk>, true, OfGroups::on_several},
+    Variable{"NCCL_CROSS_NIC", read_cross_nic, true, OfGroups::on_several},
     Variable{"NCCL_NVB_DISABLE", disabled<&Environment::bridges>, true},
-    Variable{"NCCL_PXN_DISABLE", disabled<&Environment::pxn>, true},
-    Variable{"NCCL_P2P_PXN_LEVEL", enabled<&Environment::pxn_of_pairs, 2>, true},
-    Variable{"NCCL_NET_OVERHEAD", read_net_overhead, true},
+    Variable{"NCCL_PXN_DISABLE", disabled<&Environment::pxn>, true, OfGroups::on_several},
+    Variable{"NCCL_P2P_PXN_LEVEL", enabled<&Environment::pxn_of_pairs, 2>, true, OfGroups::on_several},
+    Variable{"NCCL_NET_OVERHEAD", read_net_overhead, true, OfGroups::on_several},
     Variable{"NCCL_THREAD_THRESHOLDS", read_thread_thresholds, true},
     Variable{"NCCL_P2P_LL_THRESHOLD", read_pair_ll_limit, true},
-    Variable{"NCCL_ALLOC_P2P_NET_LL_BUFFERS", enabled<&Environment::pair_ll_between>, true},
-    Variable{"NCCL_COLLNET_ENABLE", enabled<&Environment::collnet>, true},
-    Variable{"NCCL_COLLNET_NODE_THRESHOLD", read_collnet_nodes, true},
+    Variable{"NCCL_ALLOC_P2P_NET_LL_BUFFERS", enabled<&Environment::pair_ll_between>, true, OfGroups::on_several},
+    Variable{"NCCL_COLLNET_ENABLE", enabled<&Environment::collnet>, true, OfGroups::on_several},
+    Variable{"NCCL_COLLNET_NODE_THRESHOLD", read_collnet_nodes, true, OfGroups::on_several},
     // Known to NCCL, of no consequence here; the first are those that one would expect to matter.
     Variable{"NCCL_NET_GDR_READ", without_effect},
     Variable{"NCCL_SHM_DISABLE", without_effect},
     Variable{"NCCL_P2P_DIRECT_DISABLE", without_effect},
     Variable{"NCCL_P2P_USE_CUDA_MEMCPY", without_effect},
-    Variable{"NCCL_NET", read_net},
+    Variable{"NCCL_NET", read_net, false, OfGroups::on_several},
     Variable{"NCCL_NET_PLUGIN", without_effect},
     Variable{"NCCL_TUNER_PLUGIN", without_effect},
     Variable{"NCCL_TUNER_CONFIG_FILE", without_effect},
@@ -324,8 +316,8 @@ constexpr std::array all_variables{
     Variable{"NCCL_SOCKET_FAMILY", without_effect},
     Variable{"NCCL_SOCKET_NTHREADS", without_effect},
     Variable{"NCCL_NSOCKS_PERTHREAD", without_effect},
-    Variable{"NCCL_IB_HCA", without_effect},
-    Variable{"NCCL_IB_DISABLE", read_no_verbs},
+    Variable{"NCCL_IB_HCA", without_effect, false, OfGroups::on_several},
+    Variable{"NCCL_IB_DISABLE", read_no_verbs, false, OfGroups::on_several},
     Variable{"NCCL_IB_GID_INDEX", without_effect},
     Variable{"NCCL_IB_TC", without_effect},
     Variable{"NCCL_IB_SL", without_effect},
@@ -458,22 +450,22 @@ constexpr std::array all_variables{
     Variable{"NCCL_WIN_STRIDE", without_effect},
     Variable{"NCCL_WORK_ARGS_BYTES", without_effect},
     // Of consequence, and followed by no forecast, which is warned of where it matters.
-    Variable{"NCCL_P2P_NET_CHUNKSIZE", read_pair_chunk},
-    Variable{"NCCL_P2P_NVL_CHUNKSIZE", read_pair_chunk},
-    Variable{"NCCL_P2P_PCI_CHUNKSIZE", read_pair_chunk},
-    Variable{"NCCL_CHUNK_SIZE", read_pair_chunk},
+    Variable{"NCCL_P2P_NET_CHUNKSIZE", not_followed, false, OfGroups::on_several},
+    Variable{"NCCL_P2P_NVL_CHUNKSIZE", not_followed, false, OfGroups::on_one_node},
+    Variable{"NCCL_P2P_PCI_CHUNKSIZE", not_followed, false, OfGroups::on_one_node},
+    Variable{"NCCL_CHUNK_SIZE", not_followed},
     Variable{"NCCL_MNNVL_ENABLE", not_followed},
     Variable{"NCCL_MNNVL_UUID", not_followed},
     Variable{"NCCL_MNNVL_CLIQUE_ID", not_followed},
-    Variable{"NCCL_MNNVL_RAIL_PER_HOST", not_followed},
-    Variable{"NCCL_MNNVL_SCATTER_NETS_ENABLE", not_followed},
-    Variable{"NCCL_NETDEVS_POLICY", read_nics_policy},
-    Variable{"NCCL_PXN_C2C", not_followed},
-    Variable{"NCCL_NET_GDR_C2C", not_followed},
-    Variable{"NCCL_LL128_C2C", not_followed},
+    Variable{"NCCL_MNNVL_RAIL_PER_HOST", not_followed, false, OfGroups::on_several},
+    Variable{"NCCL_MNNVL_SCATTER_NETS_ENABLE", not_followed, false, OfGroups::on_several},
+    Variable{"NCCL_NETDEVS_POLICY", read_nics_policy, false, OfGroups::on_several},
+    Variable{"NCCL_PXN_C2C", not_followed, false, OfGroups::on_several},
+    Variable{"NCCL_NET_GDR_C2C", not_followed, false, OfGroups::on_several},
+    Variable{"NCCL_LL128_C2C", not_followed, false, OfGroups::on_several},
     Variable{"NCCL_P2P_READ_ENABLE", not_followed},
-    Variable{"NCCL_NVLINK_UTIL_CENTRIC_SCHED_ENABLE", not_followed},
-    Variable{"NCCL_UNPACK_DOUBLE_NCHANNELS", not_followed},
+    Variable{"NCCL_NVLINK_UTIL_CENTRIC_SCHED_ENABLE", not_followed, false, OfGroups::on_several},
+    Variable{"NCCL_UNPACK_DOUBLE_NCHANNELS", not_followed, false, OfGroups::on_several},
 };
 
 Diagnostic unknown(const Setting& setting) {
@@ -491,6 +483,11 @@ Diagnostic unknown(const Setting& setting) {
 }  // namespace
 
 std::span<const Variable> variables() { return all_variables; }
+
+OfGroups groups_of(std::string_view name) {
+  const auto found = std::ranges::find(all_variables, name, &Variable::name);
+  return found == all_variables.end() ? OfGroups::any : found->groups;
+}
 
 void read_variable(const Setting& setting, Environment& out, Diagnostics& errors) {
   const auto found = std::ranges::find(all_variables, std::string_view(setting.name), &Variable::name);

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "collcast/base/check.hpp"
+#include "report/breakdown.hpp"
 
 namespace collcast {
 
@@ -137,15 +138,9 @@ Json machine(const MachineSummary& m) {
 }
 
 Json breakdown_json(const Breakdown& b) {
-  return {{"compute_s", b.compute.count()},
-          {"tp_exposed_s", b.tp_exposed.count()},
-          {"pp_exposed_s", b.pp_exposed.count()},
-          {"cp_exposed_s", b.cp_exposed.count()},
-          {"ep_exposed_s", b.ep_exposed.count()},
-          {"dp_exposed_s", b.dp_exposed.count()},
-          {"bubble_s", b.bubble.count()},
-          {"optimizer_s", b.optimizer.count()},
-          {"other_s", b.other.count()}};
+  Json out;
+  for (const BreakdownPart& part : breakdown_parts) out[part.key] = (b.*part.time).count();
+  return out;
 }
 
 namespace {

@@ -29,7 +29,7 @@ Section communicator_section(const nccl::Communicator& c, const TopologySpec& sp
                   c.nodes > 1 ? fmt::format(", NICs at {}", to_string(c.ring.type_between)) : std::string())));
   if (!c.environment.given.empty()) {
     out.text.push_back(plain("variables: " + text_of(c.environment)));
-    if (const auto names = unused(c.environment, spec); !names.empty())
+    if (const auto names = unused(c.environment, c.nodes, spec); !names.empty())
       out.text.push_back(
           {fmt::format("without effect on a forecast: {}", fmt::join(names, ", ")), Paragraph::Tone::note});
   }

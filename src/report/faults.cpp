@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "collcast/base/units.hpp"
+#include "report/breakdown.hpp"
 #include "report/metrics.hpp"
 #include "report/wording.hpp"
 
@@ -95,15 +96,7 @@ Table cost_table(const FaultEffect& effect, const StepResult& r) {
   };
   row("step time", effect.step, r.step);
   if (r.simulate) row("closed form", effect.estimate, r.estimate);
-  const Breakdown &before = effect.breakdown, &after = r.breakdown;
-  row("compute", before.compute, after.compute);
-  row("TP exposed", before.tp_exposed, after.tp_exposed);
-  row("PP exposed", before.pp_exposed, after.pp_exposed);
-  row("CP exposed", before.cp_exposed, after.cp_exposed);
-  row("EP exposed", before.ep_exposed, after.ep_exposed);
-  row("DP exposed", before.dp_exposed, after.dp_exposed);
-  row("bubble", before.bubble, after.bubble);
-  row("optimizer", before.optimizer, after.optimizer);
+  for (const BreakdownPart& part : breakdown_parts) row(part.name, effect.breakdown.*part.time, r.breakdown.*part.time);
   return out;
 }
 

@@ -9,6 +9,7 @@
 
 #include "collcast/base/units.hpp"
 #include "collcast/report/plan_document.hpp"
+#include "report/breakdown.hpp"
 #include "report/faults.hpp"
 #include "report/metrics.hpp"
 #include "report/step_tables.hpp"

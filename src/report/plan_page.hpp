@@ -1,27 +1,12 @@
 // What the page of a plan and that of a server's plan have in common, private to this layer.
 #pragma once
 
-#include <array>
 #include <string>
 #include <vector>
 
 #include "collcast/report/plan_document.hpp"
 
 namespace collcast {
-
-struct BreakdownPart {
-  const char* name;
-  Seconds Breakdown::*time;
-};
-inline constexpr std::array breakdown_parts{BreakdownPart{"compute", &Breakdown::compute},
-                                            BreakdownPart{"TP exposed", &Breakdown::tp_exposed},
-                                            BreakdownPart{"PP exposed", &Breakdown::pp_exposed},
-                                            BreakdownPart{"CP exposed", &Breakdown::cp_exposed},
-                                            BreakdownPart{"EP exposed", &Breakdown::ep_exposed},
-                                            BreakdownPart{"DP exposed", &Breakdown::dp_exposed},
-                                            BreakdownPart{"bubble", &Breakdown::bubble},
-                                            BreakdownPart{"optimizer", &Breakdown::optimizer},
-                                            BreakdownPart{"other", &Breakdown::other}};
 
 std::string gibibytes(Bytes);
 /// "compute 74%, TP 22%, bubble 4%": what is at least a hundredth, largest first.

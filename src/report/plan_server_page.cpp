@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "collcast/base/units.hpp"
+#include "report/breakdown.hpp"
 #include "report/metrics.hpp"
 #include "report/plan_page.hpp"
 #include "report/step_tables.hpp"

@@ -9,6 +9,7 @@
 #include <optional>
 #include <set>
 
+#include "report/breakdown.hpp"
 #include "report/saved_document.hpp"
 #include "report/wording.hpp"
 
@@ -84,13 +85,9 @@ void add_load_figures(const SavedValue& value, SavedRow& row) {
     add_figures(load.object(times), {"p50_s", "p90_s", "p99_s", "longest_s"}, row, (times + ".").c_str());
 }
 
-constexpr std::array<const char*, 9> breakdown_keys{"compute_s",    "tp_exposed_s", "pp_exposed_s",
-                                                    "cp_exposed_s", "ep_exposed_s", "dp_exposed_s",
-                                                    "bubble_s",     "optimizer_s",  "other_s"};
-
 void add_step_terms(const SavedValue& value, SavedRow& row) {
   const SavedValue breakdown = value.object("breakdown");
-  for (const char* key : breakdown_keys) add_terms(breakdown, "step_s", {key}, row);
+  for (const BreakdownPart& part : breakdown_parts) add_terms(breakdown, "step_s", {part.key}, row);
   add_terms(value.object("memory"), "peak_bytes",
             {"parameters_bytes", "gradients_bytes", "gradient_copies_bytes", "optimizer_bytes", "activations_bytes",
              "buffers_bytes", "kv_cache_bytes", "fragments_bytes", "nccl_bytes", "context_bytes"},

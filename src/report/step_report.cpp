@@ -8,6 +8,7 @@
 
 #include "collcast/base/units.hpp"
 #include "collcast/report/documents.hpp"
+#include "report/breakdown.hpp"
 #include "report/communication.hpp"
 #include "report/document.hpp"
 #include "report/faults.hpp"
@@ -190,21 +191,12 @@ Table breakdown_table(const StepReport& report) {
   Table out{"where the time goes" + of_stage(report),
             {{"part", "", Align::left}, {"time", "", Align::right}, {"share", "", Align::right}, {"", "", Align::left}},
             {}};
-  const Breakdown& b = r.breakdown;
-  const std::array<std::pair<const char*, Seconds>, 9> parts{{{"compute", b.compute},
-                                                              {"TP exposed", b.tp_exposed},
-                                                              {"PP exposed", b.pp_exposed},
-                                                              {"CP exposed", b.cp_exposed},
-                                                              {"EP exposed", b.ep_exposed},
-                                                              {"DP exposed", b.dp_exposed},
-                                                              {"bubble", b.bubble},
-                                                              {"optimizer", b.optimizer},
-                                                              {"other", b.other}}};
   const double step = r.step.count();
-  for (const auto& [name, time] : parts) {
+  for (const BreakdownPart& part : breakdown_parts) {
+    const Seconds time = r.breakdown.*part.time;
     // Less than a billionth of the step is the rounding of sums.
     if (!(std::abs(time.count()) > 1e-9 * step)) continue;
-    out.rows.push_back({name, format_seconds(time), percent_of(time.count(), step), bar(time.count(), step)});
+    out.rows.push_back({part.name, format_seconds(time), percent_of(time.count(), step), bar(time.count(), step)});
   }
   out.rows.push_back({"step", format_seconds(r.step), "100.0%", ""});
   return out;

@@ -335,6 +335,12 @@ void add_sources(Page& out, const TopologySpec& spec) {
   for (const std::string& source : spec.sources) add("source", source);
 }
 
+/// How the description is read, which is no warning of it.
+void add_joined_switches(Page& out, const TopologySpec& spec) {
+  if (std::string text = joined_switches_text(spec); !text.empty())
+    out.blocks.push_back(Paragraph{std::move(text), Paragraph::Tone::note});
+}
+
 }  // namespace
 
 Page page(const TopologyReport& report) {
@@ -346,8 +352,7 @@ Page page(const TopologyReport& report) {
                                  Paragraph::Tone::plain});
   out.blocks.push_back(devices_table(spec));
   out.blocks.push_back(links_table(spec));
-  if (std::string text = joined_switches_text(spec); !text.empty())
-    out.blocks.push_back(Paragraph{std::move(text), Paragraph::Tone::note});
+  add_joined_switches(out, spec);
   if (!spec.gpu.model.empty()) out.blocks.push_back(gpu_table(spec.gpu));
   if (!report.paths.empty()) out.blocks.push_back(paths_table(report));
   if (!report.nccl.empty()) {
@@ -433,8 +438,7 @@ Page page(const CheckReport& report) {
     const TopologyReport& t = *report.topology;
     out.title = fmt::format("ok: {}, {}, {}, {} directed links", report.name, counted(t.machine.nodes, "node"),
                             counted(t.machine.ranks, "rank"), t.links);
-    if (std::string text = joined_switches_text(t.spec); !text.empty())
-      out.blocks.push_back(Paragraph{std::move(text), Paragraph::Tone::note});
+    add_joined_switches(out, t.spec);
     return out;
   }
   out.title = fmt::format("{}: {}", report.name, counted(static_cast<std::int64_t>(report.errors.size()), "error"));

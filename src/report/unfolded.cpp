@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "collcast/base/units.hpp"
+#include "report/breakdown.hpp"
 #include "report/metrics.hpp"
 #include "report/wording.hpp"
 
@@ -26,7 +27,6 @@ Table unfolded_table(const UnfoldedStep& unfolded, const StepResult& folded) {
              {"unfolded", "", Align::right},
              {"difference", "", Align::right}},
             {}};
-  const Breakdown &a = folded.breakdown, &b = unfolded.breakdown;
   const auto row = [&](const char* name, Seconds before, Seconds now) {
     // Less than a billionth of the step is the rounding of sums.
     if (!(std::max(std::abs(before.count()), std::abs(now.count())) > 1e-9 * unfolded.step.count())) return;
@@ -36,14 +36,8 @@ Table unfolded_table(const UnfoldedStep& unfolded, const StepResult& folded) {
     out.rows.push_back({name, format_seconds(before), format_seconds(now),
                         same ? "" : sign + format_seconds(Seconds(std::abs(more.count())))});
   };
-  row("compute", a.compute, b.compute);
-  row("TP exposed", a.tp_exposed, b.tp_exposed);
-  row("PP exposed", a.pp_exposed, b.pp_exposed);
-  row("CP exposed", a.cp_exposed, b.cp_exposed);
-  row("EP exposed", a.ep_exposed, b.ep_exposed);
-  row("DP exposed", a.dp_exposed, b.dp_exposed);
-  row("bubble", a.bubble, b.bubble);
-  row("optimizer", a.optimizer, b.optimizer);
+  for (const BreakdownPart& part : breakdown_parts)
+    row(part.name, folded.breakdown.*part.time, unfolded.breakdown.*part.time);
   row("step", folded.simulate.value_or(folded.step), unfolded.step);
   return out;
 }

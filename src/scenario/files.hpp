@@ -57,9 +57,10 @@ Result<KernelModel> load_kernels(const Request&, const SearchPath&);
 
 /// parse_hf_config, with the places of what it gives ("model.layers" and so on), keys that are probably misspelt, and
 /// how the file says that weights are quantized. What it lacks `beside` may give: the section of a scenario that names
-/// it.
-Result<TransformerConfig> read_hf_config(std::string_view text, const std::string& file, const Node& beside, Origins&,
-                                         Diagnostics& warnings, std::optional<Quantization>& quantized);
+/// it. None where all that is missing is wrong there, which the section's own reader says.
+Result<std::optional<TransformerConfig>> read_hf_config(std::string_view text, const std::string& file,
+                                                        const Node& beside, Origins&, Diagnostics& warnings,
+                                                        std::optional<Quantization>& quantized);
 
 /// Overrides with their values parsed.
 Result<std::vector<Setting>> to_settings(const std::vector<Override>&);

@@ -4,12 +4,12 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <utility>
 
 #include "collcast/base/check.hpp"
 #include "collcast/base/csv.hpp"
 #include "collcast/base/edit_distance.hpp"
+#include "collcast/base/numbers.hpp"
 #include "collcast/base/text.hpp"
 #include "collcast/workload/gemm_time.hpp"
 
@@ -146,10 +146,8 @@ class Table {
 
   double number(const std::vector<Cell>& cells, const char* name, double least, double most) {
     const Cell& cell = cells[column(name)];
-    double value = 0;
-    const char* const end = cell.text.data() + cell.text.size();
-    const auto [stop, error] = std::from_chars(cell.text.data(), end, value);
-    if (error == std::errc{} && stop == end && value >= least && value <= most) return value;
+    const auto value = to_number<double>(cell.text);
+    if (value && *value >= least && *value <= most) return *value;
     complain(cell.column, fmt::format("{} is '{}'", name, shown(cell.text)),
              fmt::format("expected a number from {:g} to {:g}", least, most));
     return least;

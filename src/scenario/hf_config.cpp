@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <charconv>
 
+#include "collcast/base/check.hpp"
 #include "scenario/files.hpp"
 #include "scenario/hf_families.hpp"
 #include "scenario/hf_layers.hpp"
@@ -50,7 +51,7 @@ void know_other_names(Object& o) {
 struct OwnName {
   const char* ours;
   std::vector<const char*> theirs;
-  int least = 1;
+  int least = 1;  ///< that the scenario's section takes
   bool is_text = false;
 };
 std::vector<OwnName> own_names(const Architecture& architecture) {
@@ -66,7 +67,7 @@ std::vector<OwnName> own_names(const Architecture& architecture) {
           {"experts.count", {"num_local_experts", "num_experts", "n_routed_experts"}},
           {"experts.top_k", {"num_experts_per_tok"}},
           {"experts.ffn", {"moe_intermediate_size"}},
-          {"experts.shared_ffn", {"shared_expert_intermediate_size"}},
+          {"experts.shared_ffn", {"shared_expert_intermediate_size"}, 0},
           {"experts.shared_ffn", {"n_shared_experts"}, 0},
           {"experts.dense_layers", {"first_k_dense_replace"}, 0},
           {"experts.group_top_k", {"topk_group"}},
@@ -84,29 +85,38 @@ std::vector<OwnName> own_names(const Architecture& architecture) {
           {"hybrid_layer_pattern", {"hybrid_override_pattern"}, 0, true}};
 }
 
-/// The value of a name in a section; nullptr where there is none that could be taken: its own reader says so.
+/// What a section has at a name, or around it what is no map; nullptr: nothing.
 const Node* given_beside(const Node& section, const OwnName& name) {
   const std::string_view path = name.ours;
   const Node* node = &section;
   for (std::size_t from = 0; node != nullptr && from <= path.size();) {
+    if (from > 0 && node->kind != Node::Kind::map) break;
     const std::size_t end = std::min(path.find('.', from), path.size());
-    node = node->kind == Node::Kind::map ? node->find(path.substr(from, end - from)) : nullptr;
+    node = node->find(path.substr(from, end - from));
     from = end + 1;
   }
-  if (node == nullptr || node->kind != Node::Kind::scalar) return nullptr;
+  return node;
+}
+
+bool can_be_read(const Node& node, const OwnName& name) {
   Reader unheard;
   int value = 0;
   std::string text;
-  const bool good = name.is_text ? AsText{}(unheard, *node, std::string(path), text)
-                                 : AsCount{name.least, max_count}(unheard, *node, std::string(path), value);
-  return good ? node : nullptr;
+  return name.is_text ? AsText{}(unheard, node, name.ours, text)
+                      : AsCount{name.least, max_count}(unheard, node, name.ours, value);
 }
 
 /// A key of ours has its value beside the file where this lacks it.
 void know_what_is_beside(Object& o, const Node& section, const Architecture& architecture) {
   for (const OwnName& name : own_names(architecture)) {
     const Node* given = given_beside(section, name);
-    for (const char* key : name.theirs) o.may_come_from(key, fmt::format("model.{}", name.ours), given);
+    const std::string path = fmt::format("model.{}", name.ours);
+    for (const char* key : name.theirs) {
+      if (given == nullptr || can_be_read(*given, name))
+        o.may_come_from(key, path, given);
+      else
+        o.is_wrong_elsewhere(key, path);
+    }
   }
 }
 
@@ -301,7 +311,7 @@ void note_further_layers(const Node& tree, Origins& origins) {
 }
 
 void complete_heads(Reader& reader, const Node& tree, TransformerConfig& m) {
-  if (!reader.ok()) return;
+  if (!reader.ok() || !reader.origins().all_good()) return;
   Origins origins(tree.at.location());
   note_places(tree, origins);
   if (m.kv_heads == 0) m.kv_heads = m.heads;
@@ -323,9 +333,9 @@ void complete_heads(Reader& reader, const Node& tree, TransformerConfig& m) {
 
 namespace input {
 
-Result<TransformerConfig> read_hf_config(std::string_view text, const std::string& file, const Node& beside,
-                                         Origins& origins, Diagnostics& warnings,
-                                         std::optional<Quantization>& quantized) {
+Result<std::optional<TransformerConfig>> read_hf_config(std::string_view text, const std::string& file,
+                                                        const Node& beside, Origins& origins, Diagnostics& warnings,
+                                                        std::optional<Quantization>& quantized) {
   const Result<Node> tree = input::parse_json(text, file);
   if (!tree) return tree.errors();
   Reader reader;
@@ -356,11 +366,12 @@ Result<TransformerConfig> read_hf_config(std::string_view text, const std::strin
   model.name = model_name(file, architecture);
   complete_heads(reader, node, model);
   if (!reader.ok()) return reader.take();
+  if (!reader.origins().all_good()) return std::optional<TransformerConfig>();
   note_places(node, origins);
   note_what_was_beside(reader, o, architecture, origins);
   note_further_layers(node, origins);
   append(warnings, reader.warnings());
-  return model;
+  return std::optional(std::move(model));
 }
 
 }  // namespace input
@@ -369,7 +380,10 @@ Result<TransformerConfig> parse_hf_config(std::string_view text, std::string_vie
   Origins unused;
   Diagnostics passed_over;
   std::optional<input::Quantization> not_asked;
-  return input::read_hf_config(text, std::string(file_name), {}, unused, passed_over, not_asked);
+  const auto read = input::read_hf_config(text, std::string(file_name), {}, unused, passed_over, not_asked);
+  if (!read) return read.errors();
+  check(read->has_value(), "nothing is wrong beside a file that stands alone");
+  return **read;
 }
 
 }  // namespace collcast

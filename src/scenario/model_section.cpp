@@ -29,9 +29,10 @@ std::string seen_at(const Reader& reader, const std::string& path) {
 
 namespace {
 
-Result<TransformerConfig> load_config(std::string name, const Location& where, const std::string& folder,
-                                      const std::vector<std::string>& scenarios, const Node& beside, Origins& origins,
-                                      Diagnostics& warnings, std::optional<Quantization>& quantized) {
+Result<std::optional<TransformerConfig>> load_config(std::string name, const Location& where, const std::string& folder,
+                                                     const std::vector<std::string>& scenarios, const Node& beside,
+                                                     Origins& origins, Diagnostics& warnings,
+                                                     std::optional<Quantization>& quantized) {
   const Result<std::string> text = read_named(name, where, folder, scenarios);
   if (!text) return text.errors();
   return read_hf_config(*text, name, beside, origins, warnings, quantized);
@@ -81,11 +82,11 @@ FromConfig read_config(Reader& reader, Object& o, bool trains, const std::string
   Origins origins;
   Diagnostics warnings;
   const Location where = o.node().find("config")->at.location();
-  const Result<TransformerConfig> loaded =
+  const Result<std::optional<TransformerConfig>> loaded =
       load_config(config, where, folder_of(where, file), scenarios, o.node(), origins, warnings, quantized);
   for (const Diagnostic& warning : warnings) reader.warn(warning);
-  if (loaded) {
-    out.model = *loaded;
+  if (loaded && *loaded) {
+    out.model = **loaded;
     out.is_read = true;
     reader.found(origins);
     out.places = origins;

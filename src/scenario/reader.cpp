@@ -3,11 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <tuple>
 
 #include "collcast/base/edit_distance.hpp"
+#include "collcast/base/numbers.hpp"
 #include "collcast/base/units.hpp"
 #include "scenario/parse.hpp"
 
@@ -217,11 +217,9 @@ bool AsTruth::operator()(Reader& reader, const Node& node, const std::string& pa
 std::string AsCount::expected() const { return fmt::format("a whole number from {} to {}, without unit", least, most); }
 
 bool AsCount::operator()(Reader& reader, const Node& node, const std::string& path, int& out) const {
-  int value = 0;
-  const char* end = node.text.data() + node.text.size();
-  const auto [stop, error] = std::from_chars(node.text.data(), end, value);
-  if (is_plain(node) && error == std::errc{} && stop == end && value >= least && value <= most) {
-    out = value;
+  const auto value = to_number<int>(node.text);
+  if (is_plain(node) && value && *value >= least && *value <= most) {
+    out = *value;
     return true;
   }
   mismatch(reader, node, path, expected());
@@ -237,12 +235,10 @@ std::string AsNumber::expected() const {
 }
 
 bool AsNumber::operator()(Reader& reader, const Node& node, const std::string& path, double& out) const {
-  double value = 0;
-  const char* end = node.text.data() + node.text.size();
-  const auto [stop, error] = std::from_chars(node.text.data(), end, value);
-  const bool in_range = (above ? value > least : value >= least) && (below ? value < most : value <= most);
-  if (is_plain(node) && error == std::errc{} && stop == end && in_range) {
-    out = value;
+  const auto value = to_number<double>(node.text);
+  const bool in_range = value && (above ? *value > least : *value >= least) && (below ? *value < most : *value <= most);
+  if (is_plain(node) && in_range) {
+    out = *value;
     return true;
   }
   mismatch(reader, node, path, expected());
@@ -363,11 +359,15 @@ const Object::Elsewhere* Object::elsewhere(std::string_view key) const {
   return found == elsewhere_.end() ? nullptr : &*found;
 }
 
-bool Object::is_elsewhere(std::string_view key) const {
+const Object::Elsewhere* Object::instead(std::string_view key) const {
   const Node* here = valid_ ? node_.find(key) : nullptr;
-  const Elsewhere* other = elsewhere(key);
   const bool lacking = here == nullptr || (here->kind == Node::Kind::null && null_ == Null::is_missing);
-  return lacking && other != nullptr && other->node != nullptr;
+  return lacking ? elsewhere(key) : nullptr;
+}
+
+bool Object::is_elsewhere(std::string_view key) const {
+  const Elsewhere* other = instead(key);
+  return other != nullptr && other->node != nullptr;
 }
 
 std::string Object::or_elsewhere(std::string_view key) const {
@@ -399,6 +399,10 @@ const Node* Object::look(std::string_view key, Holds holds, bool required, const
   if (is_elsewhere(key)) {
     found = elsewhere(key)->node;
     null = false;
+  }
+  if (const Elsewhere* other = instead(key); required && other != nullptr && other->is_wrong) {
+    reader_.spoil(path_of(key));
+    return nullptr;
   }
   if (null && required && !reader_.parts_only()) {
     reader_.error(found->at,

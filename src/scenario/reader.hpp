@@ -266,7 +266,11 @@ class Object {
   }
   /// The value of a key that this map lacks: `node`, or none; a hint says that it may stand at `path` of another file.
   void may_come_from(std::string key, std::string path, const Node* node) {
-    elsewhere_.push_back({std::move(key), std::move(path), node});
+    elsewhere_.push_back({std::move(key), std::move(path), node, false});
+  }
+  /// Nor has the other file a value of it that can be read, which is said where that is read.
+  void is_wrong_elsewhere(std::string key, std::string path) {
+    elsewhere_.push_back({std::move(key), std::move(path), nullptr, true});
   }
   /// Whether this map lacks the key and its value is that of the other file.
   bool is_elsewhere(std::string_view key) const;
@@ -301,7 +305,10 @@ class Object {
   struct Elsewhere {
     std::string key, path;
     const Node* node;
+    bool is_wrong;
   };
+  /// What the other file has of a key that this map lacks; nullptr: this map has it, or the other may not.
+  const Elsewhere* instead(std::string_view key) const;
   const Elsewhere* elsewhere(std::string_view key) const;
   std::string or_elsewhere(std::string_view key) const;
 

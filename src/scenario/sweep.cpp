@@ -4,12 +4,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cstdint>
 #include <optional>
 #include <set>
 #include <utility>
 
+#include "collcast/base/numbers.hpp"
 #include "scenario/files.hpp"
 #include "scenario/parse.hpp"
 
@@ -20,11 +20,9 @@ namespace {
 constexpr const char* range_hint = "expected FIRST:LAST:xK or FIRST:LAST:+K of whole numbers, such as 1:64:x2";
 
 std::optional<std::int64_t> whole(std::string_view text) {
-  std::int64_t out = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), out);
   constexpr std::int64_t most = std::int64_t{1} << 53;
-  if (error != std::errc() || end != text.data() + text.size() || out < 0 || out > most) return std::nullopt;
-  return out;
+  const auto out = to_number<std::int64_t>(text);
+  return out && *out >= 0 && *out <= most ? out : std::nullopt;
 }
 
 Result<std::vector<SweepValue>> range(std::string_view text, const Location& where) {

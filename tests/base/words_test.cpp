@@ -1,7 +1,11 @@
-// Words of a line: what is cut off, what is left between separators, and which letters become small.
+// Words of a line: what is cut off, what is left between separators, and which letters become small; numbers.
 #include "collcast/base/words.hpp"
 
 #include <catch2/catch.hpp>
+
+#include <cstdint>
+
+#include "collcast/base/numbers.hpp"
 
 using namespace collcast;
 
@@ -26,4 +30,20 @@ TEST_CASE("letters of ASCII become small, all else stays") {
   CHECK(lower("") == "");
   CHECK(lower("AZ az @[ 09") == "az az @[ 09");
   CHECK(lower("GB200 \xC3\x84\xC4\xB0") == "gb200 \xC3\x84\xC4\xB0");
+}
+
+TEST_CASE("a number is all of a text, and of a kind that holds it") {
+  CHECK(to_number<int>("12") == 12);
+  CHECK(to_number<int>("-12") == -12);
+  CHECK(to_number<double>("-0.5") == -0.5);
+  CHECK(to_number<double>("1e3") == 1000);
+  for (const char* none : {"", " ", " 12", "12 ", "+12", "12x", "x", "-", "0x10", "1.5.2"}) {
+    CAPTURE(none);
+    CHECK_FALSE(to_number<int>(none));
+    CHECK_FALSE(to_number<double>(none));
+  }
+  CHECK_FALSE(to_number<int>("1.5"));
+  CHECK_FALSE(to_number<int>("2147483648"));
+  CHECK(to_number<std::int64_t>("2147483648") == std::int64_t{1} << 31);
+  CHECK_FALSE(to_number<double>("1e999"));
 }

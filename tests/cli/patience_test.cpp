@@ -4,11 +4,13 @@
 
 #include <csignal>
 #include <filesystem>
+#include <limits>
 #include <sstream>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "cli/called.hpp"
+#include "cli/container_memory.hpp"
 #include "cli/interrupt.hpp"
 #include "cli/process.hpp"
 #include "cli/progress.hpp"
@@ -180,6 +182,29 @@ TEST_CASE("limits that are none are told, and too little memory ends with 3") {
   CHECK(lacking.exit == 3);
   CHECK(lacking.out.empty());
   CHECK_THAT(lacking.err, Contains("this takes more memory than") && Contains("--memory-limit"));
+}
+
+TEST_CASE("in a container there is room for what its processes have not taken") {
+  const Folder groups;
+  const auto room = [&] { return cli::room_in_container(groups.path()); };
+  const Bytes unlimited(std::numeric_limits<std::int64_t>::max());
+  CHECK(room() == unlimited);
+  groups.write("memory.max", "max\n");
+  groups.write("memory.current", "300\n");
+  groups.write("memory.stat", "anon 200\nfile 100\ninactive_file 60\nactive_file 40\n");
+  CHECK(room() == unlimited);
+  // What others have taken is taken; of files those that nobody uses are given back.
+  groups.write("memory.max", "1000\n");
+  CHECK(room() == Bytes(1000 - (300 - 60)));
+  groups.write("memory.current", "2000\n");
+  CHECK(room() == Bytes(0));
+  std::filesystem::remove(groups.path() / "memory.max");
+  std::filesystem::create_directory(groups.path() / "memory");
+  groups.write("memory/memory.limit_in_bytes", "5000\n");
+  CHECK(room() == Bytes(5000));
+  groups.write("memory/memory.usage_in_bytes", "1000\n");
+  groups.write("memory/memory.stat", "inactive_file 1\ntotal_inactive_file 500\n");
+  CHECK(room() == Bytes(4500));
 }
 
 TEST_CASE("a simulation that would take more than the memory limit is refused before it") {

@@ -124,6 +124,28 @@ TEST_CASE("points that cannot be are told with the reason; where none can, that 
                  Contains("did you mean 'layout.tp'?"));
 }
 
+TEST_CASE("what is swept need not be in the scenario") {
+  const Folder folder;
+  const std::string model = "{layers: 32, hidden: 4096, heads: 32, kv_heads: 8, ffn: 14336, gated_mlp: true";
+  const auto write = [&](const std::string& name, const std::string& vocab) {
+    folder.write(name, "schema: collcast.scenario.v1\nname: s\ntopology: dgx-h100\nnodes: 1\nmodel: " + model + vocab +
+                           "}\nlayout: {tp: 8}\nbatch: {sequence: 4096, global_batch: 16}\n"
+                           "what_if: {larger: {set: {batch.global_batch: 32}}}\n");
+    return "step " + (folder.path() / name).string();
+  };
+  const std::string lacking = write("a.yaml", ""), whole = write("b.yaml", ", vocab: 1000");
+  const std::string swept = " --sweep model.vocab=x,32000,64000 --method estimate";
+  const Json rows = document_of(lacking + swept)["rows"];
+  CHECK(rows.size() == 3);
+  CHECK(rows == document_of(whole + swept)["rows"]);
+  CHECK(document_of(lacking + swept + " --what-if all")["rows"].size() == 6);
+  // It is set beside all the same, and where no point can be, what is wrong is said.
+  CHECK_THAT(call(lacking + swept + " --set model.vocab=8").err, Contains("'model.vocab' is set and swept"));
+  const Called none = call(lacking + " --sweep model.vocab=x,y --set layout.tp=3");
+  CHECK_THAT(none.err, Contains("sweep at model.vocab=x: model.vocab is 'x'") && !Contains("is missing"));
+  CHECK_THAT(call(lacking + " --sweep layout.dp=1,2").err, Contains("required key 'vocab' is missing"));
+}
+
 TEST_CASE("what is of one step, set twice or too much is refused, all at once") {
   const Called called = call(
       "step llama3-70b-64xh100 --sweep layout.tp=4,8 --trace t.json --operations --unfolded --write-schedule s.yaml");

@@ -414,11 +414,11 @@ TEST_CASE("variables of CollNet are read, and on a machine without it are said t
   CHECK(e.collnet);
   CHECK(e.collnet_nodes == 3);
   TopologySpec machine;
-  CHECK(unused(e, machine) ==
+  CHECK(unused(e, 4, machine) ==
         std::vector<std::string>{"NCCL_COLLNET_ENABLE", "NCCL_COLLNET_NODE_THRESHOLD", "NCCL_DEBUG"});
   CHECK(warnings(e, 4, machine).empty());
   machine.plugin.collnet = true;
-  CHECK(unused(e, machine) == std::vector<std::string>{"NCCL_DEBUG"});
+  CHECK(unused(e, 4, machine) == std::vector<std::string>{"NCCL_DEBUG"});
   CHECK(warnings(e, 4, machine).size() == 1);
   CHECK(warnings(e, 2, machine).empty());
   const std::vector<nccl::Setting> wrong{{"NCCL_COLLNET_ENABLE", "yes", {"f"}},

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <string_view>
 
 #include "machines.hpp"
@@ -99,7 +100,7 @@ TEST_CASE("NCCL_P2P_LEVEL=LOC is NCCL_P2P_DISABLE=1, and other levels change not
   for (const char* level : {"NVL", "PIX", "PXB", "PHB", "SYS", "1", "5"}) {
     const nccl::Environment e = test::environment({{"NCCL_P2P_LEVEL", level}});
     CHECK(all_reduce_of("dgx-a100", "NCCL_P2P_LEVEL", level) == all_reduce_of("dgx-a100", "NCCL_DEBUG", "INFO"));
-    CHECK(unused(e, a100) == std::vector<std::string>{"NCCL_P2P_LEVEL"});
+    CHECK(unused(e, 2, a100) == std::vector<std::string>{"NCCL_P2P_LEVEL"});
     CHECK(warnings(e, 2, a100).empty());
   }
   // Pairs of a DGX-1 without an NVLink go through another GPU, which is farther than NVL.
@@ -116,8 +117,8 @@ TEST_CASE("over PCIe a level that no two GPUs are as near as is no peer access, 
   CHECK_FALSE(access(8, "NVL"));
   CHECK_FALSE(access(2, "NVL"));
   CHECK(access(8, "PXB"));
-  CHECK(unused(test::environment({{"NCCL_P2P_LEVEL", "PXB"}}), cards) == std::vector<std::string>{"NCCL_P2P_LEVEL"});
-  CHECK(unused(test::environment({{"NCCL_P2P_LEVEL", "NVL"}}), cards).empty());
+  CHECK(unused(test::environment({{"NCCL_P2P_LEVEL", "PXB"}}), 2, cards) == std::vector<std::string>{"NCCL_P2P_LEVEL"});
+  CHECK(unused(test::environment({{"NCCL_P2P_LEVEL", "NVL"}}), 2, cards).empty());
   CHECK(warnings(test::environment({{"NCCL_P2P_LEVEL", "NVL"}}), 1, cards).empty());
   // More than usual, between sockets.
   const Diagnostics more = warnings(test::environment({{"NCCL_P2P_LEVEL", "SYS"}}), 1, cards);
@@ -159,6 +160,14 @@ TEST_CASE("sizes of chunks of pairs are warned of where they count") {
   CHECK_THAT(said(2, a100), Catch::StartsWith("NCCL_P2P_NET_CHUNKSIZE=524288 is not modelled"));
   CHECK_THAT(said(1, a100), Catch::StartsWith("NCCL_P2P_NVL_CHUNKSIZE=131072 is not modelled"));
   CHECK_THAT(said(1, cards), Catch::StartsWith("NCCL_P2P_PCI_CHUNKSIZE=65536 is not modelled"));
+  // Over the other kind of link a size counts nowhere.
+  CHECK(unused(e, 2, a100) == std::vector<std::string>{"NCCL_P2P_PCI_CHUNKSIZE"});
+  CHECK(unused(e, 2, cards) == std::vector<std::string>{"NCCL_P2P_NVL_CHUNKSIZE"});
+  for (const int nodes : {1, 2}) {
+    CHECK(warnings(test::environment({{"NCCL_CHUNK_SIZE", "65536"}}), nodes, a100).size() == 1);
+    CHECK(warnings(test::environment({{"NCCL_CHUNK_SIZE", "0"}}), nodes, a100).empty());
+  }
+  CHECK(unused(test::environment({{"NCCL_CHUNK_SIZE", "0"}}), 2, a100) == std::vector<std::string>{"NCCL_CHUNK_SIZE"});
 }
 
 TEST_CASE("fewer threads than NCCL's own are warned of") {
@@ -202,7 +211,7 @@ TEST_CASE("fewer adapters than the machine has NICs are warned of, in place of h
     return warnings(test::environment({{"NCCL_IB_HCA", list}}), nodes, test::shipped(machine));
   };
   const auto without_effect = [](const char* list, const char* machine = "dgx-h100") {
-    return !unused(test::environment({{"NCCL_IB_HCA", list}}), test::shipped(machine)).empty();
+    return !unused(test::environment({{"NCCL_IB_HCA", list}}), 2, test::shipped(machine)).empty();
   };
   REQUIRE(said("mlx5_0").size() == 1);
   CHECK(said("mlx5_0")[0].message == "NCCL_IB_HCA=mlx5_0 names 1 of a node's 8 NICs; the forecast is of all");
@@ -337,6 +346,53 @@ TEST_CASE("what contradicts itself is refused") {
   CHECK(wrong({{"NCCL_ALGO", "ring"}, {"NCCL_ALGO", "tree"}}).front().message == "NCCL_ALGO is given twice");
 }
 
+TEST_CASE("variables of what is between nodes change nothing on one, and are named there") {
+  const std::map<std::string_view, std::vector<std::string>> values{
+      {"NCCL_NCHANNELS_PER_NET_PEER", {"1", "32"}},
+      {"NCCL_PAT_ENABLE", {"0"}},
+      {"NCCL_NET_GDR_LEVEL", {"LOC", "SYS"}},
+      {"NCCL_NVLSTREE_MAX_CHUNKSIZE", {"4096", "1048576"}},
+      {"NCCL_CROSS_NIC", {"0", "1"}},
+      {"NCCL_PXN_DISABLE", {"1"}},
+      {"NCCL_P2P_PXN_LEVEL", {"0"}},
+      {"NCCL_NET_OVERHEAD", {"0", "1000000"}},
+      {"NCCL_ALLOC_P2P_NET_LL_BUFFERS", {"1"}},
+      {"NCCL_COLLNET_ENABLE", {"1"}},
+      {"NCCL_COLLNET_NODE_THRESHOLD", {"0", "1"}},
+      {"NCCL_NET", {"Socket"}},
+      {"NCCL_IB_HCA", {"mlx5_0"}},
+      {"NCCL_IB_DISABLE", {"1"}},
+      {"NCCL_NETDEVS_POLICY", {"MAX:1"}}};
+  const auto is_between = [](const nccl::Variable& one) { return one.groups == nccl::OfGroups::on_several; };
+  for (const nccl::Variable& one : nccl::variables())
+    if (is_between(one) && one.followed) CHECK(values.contains(one.name));
+  for (const std::string& machine : test::machines_of_gpus()) {
+    const auto times = [&](const nccl::Environment& environment) {
+      const auto c = test::communicator(machine, 1, 0, environment);
+      std::vector<Seconds> out;
+      if (c.ranks < 2) return out;
+      for (int kind = 0; kind < collective_kinds; ++kind)
+        for (const std::int64_t bytes : {1 << 10, 1 << 20, 1 << 29})
+          out.push_back(test::ran(c, static_cast<CollectiveKind>(kind), bytes).time());
+      return out;
+    };
+    const auto usual = times({});
+    const TopologySpec spec = test::shipped(machine);
+    for (const auto& [name, of_name] : values)
+      for (const std::string& value : of_name) {
+        INFO(machine << ": " << name << "=" << value);
+        const auto e = test::environment({{std::string(name), value}});
+        CHECK(unused(e, 1, spec) == std::vector<std::string>{std::string(name)});
+        CHECK(warnings(e, 1, spec).empty());
+        CHECK(times(e) == usual);
+      }
+  }
+  for (const char* name : {"NCCL_CROSS_NIC", "NCCL_NET_GDR_LEVEL", "NCCL_PXN_DISABLE"})
+    CHECK(unused(test::environment({{name, values.at(name)[0]}}), 2, test::shipped("dgx-h100")).empty());
+  // Jobs on several nodes have groups on one, too.
+  CHECK(unused(test::environment({{"NCCL_P2P_NVL_CHUNKSIZE", "65536"}}), 2, test::shipped("dgx-h100")).empty());
+}
+
 TEST_CASE("variables of NCCL 2.28.9 are known, and those of consequence on some machines are warned of there") {
   const auto e = [](const char* name, const char* value) { return test::environment({{name, value}}); };
   struct Row {
@@ -352,10 +408,10 @@ TEST_CASE("variables of NCCL 2.28.9 are known, and those of consequence on some 
     const auto said = warnings(e(row.name, row.value), 2, test::shipped(row.machine));
     REQUIRE(said.size() == 1);
     CHECK(said[0].message.starts_with(fmt::format("{}={} is not modelled: ", row.name, row.value)));
-    CHECK(unused(e(row.name, row.value), test::shipped(row.machine)).empty());
+    CHECK(unused(e(row.name, row.value), 2, test::shipped(row.machine)).empty());
     if (row.not_on == nullptr) continue;
     CHECK(warnings(e(row.name, row.value), 2, test::shipped(row.not_on)).empty());
-    CHECK(unused(e(row.name, row.value), test::shipped(row.not_on)) == std::vector<std::string>{row.name});
+    CHECK(unused(e(row.name, row.value), 2, test::shipped(row.not_on)) == std::vector<std::string>{row.name});
   }
   const auto scheduled = e("NCCL_NVLINK_UTIL_CENTRIC_SCHED_ENABLE", "1");
   for (const int nodes : {1, 2})
@@ -367,7 +423,7 @@ TEST_CASE("variables of NCCL 2.28.9 are known, and those of consequence on some 
            {"NCCL_MNNVL_ENABLE", "2"}, {"NCCL_NETDEVS_POLICY", "auto"}, {"NCCL_PXN_C2C", "1"}}) {
     CAPTURE(name);
     CHECK(warnings(e(name.c_str(), value.c_str()), 2, test::shipped("gb200-nvl72")).empty());
-    CHECK(unused(e(name.c_str(), value.c_str()), test::shipped("gb200-nvl72")) == std::vector<std::string>{name});
+    CHECK(unused(e(name.c_str(), value.c_str()), 2, test::shipped("gb200-nvl72")) == std::vector<std::string>{name});
   }
   CHECK(warnings(e("NCCL_NETDEVS_POLICY", "ALL"), 1, test::shipped("dgx-h100")).empty());
   CHECK(warnings(e("NCCL_NETDEVS_POLICY", "max:1"), 2, test::shipped("dgx-h100")).size() == 1);
@@ -379,5 +435,5 @@ TEST_CASE("variables of NCCL 2.28.9 are known, and those of consequence on some 
     CHECK(errors[0].hint == "expected AUTO, ALL or MAX:N, with N from 1");
   }
   for (const char* name : {"NCCL_GRAPH_MIXING_SUPPORT", "NCCL_RUNTIME_CONNECT", "NCCL_IB_PKEY", "NCCL_MEM_SYNC_DOMAIN"})
-    CHECK(unused(e(name, "0"), test::shipped("dgx-h100")) == std::vector<std::string>{name});
+    CHECK(unused(e(name, "0"), 2, test::shipped("dgx-h100")) == std::vector<std::string>{name});
 }

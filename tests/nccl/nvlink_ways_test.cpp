@@ -143,8 +143,8 @@ TEST_CASE("where rings of like nodes share NICs unevenly, the one that most go b
     const nccl::Environment straight =
         test::environment({{"NCCL_NVB_DISABLE", "1"}, {"NCCL_ALGO", "Ring"}, {"NCCL_PROTO", "Simple"}});
     const Communicator c = *nccl::connect(two, ranks_of(ranks), straight);
-    REQUIRE(c.nics.unlike.has_value());
-    CHECK(c.nics.unlike->of_rings == Approx(1.5));
+    REQUIRE(c.nics.uneven.has_value());
+    CHECK(c.nics.uneven->of_rings == Approx(1.5));
     for (const CollectiveKind kind : {CollectiveKind::all_reduce, CollectiveKind::all_gather})
       CHECK(simulation_over_closed(two, ranks_of(ranks), kind, 64 << 20, straight) == Approx(1).epsilon(0.1));
   }

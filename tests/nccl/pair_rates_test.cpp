@@ -58,9 +58,9 @@ TEST_CASE("NCCL_NVB_DISABLE=1 leaves no ways through GPUs, and is without effect
                           not_set = test::environment({{"NCCL_NVB_DISABLE", "0"}});
   const TopologySpec dgx1 = test::shipped("dgx1-v100"), dgx2 = test::shipped("dgx2-v100");
   CHECK(warnings(e, 1, dgx1).empty());
-  CHECK(unused(e, dgx1).empty());
-  CHECK(unused(e, dgx2) == std::vector<std::string>{"NCCL_NVB_DISABLE"});
-  CHECK(unused(not_set, dgx1) == std::vector<std::string>{"NCCL_NVB_DISABLE"});
+  CHECK(unused(e, 1, dgx1).empty());
+  CHECK(unused(e, 1, dgx2) == std::vector<std::string>{"NCCL_NVB_DISABLE"});
+  CHECK(unused(not_set, 1, dgx1) == std::vector<std::string>{"NCCL_NVB_DISABLE"});
   // Of eight GPUs' pairs twelve are over PCIe then; five GPUs have a ring through one or none.
   const Communicator all = test::communicator("dgx1-v100", 1, 8, e), usual = test::communicator("dgx1-v100", 1, 8);
   CHECK(all.ring.order == usual.ring.order);

@@ -61,9 +61,9 @@ TEST_CASE("a NIC has as many channels in the simulation as the searches of the n
         const auto program = nccl::program(fabric, group, c, CollectiveKind::all_gather, Bytes(64 << 20), plan);
         REQUIRE(program.ok());
         INFO(machine << ", " << first << " and " << second << " GPUs, " << c.channels << " channels");
-        CHECK(most_on_a_link(*program) == Approx(c.channels / c.nics.unlike->of_rings));
+        CHECK(most_on_a_link(*program) == Approx(c.channels / c.nics.uneven->of_rings));
         // No fewer than if the node that has fewest NICs has them evenly.
-        CHECK(c.nics.unlike->of_rings <= c.nics.count * 1.000001);
+        CHECK(c.nics.uneven->of_rings <= c.nics.count * 1.000001);
       }
   }
 }

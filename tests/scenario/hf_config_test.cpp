@@ -270,7 +270,8 @@ Diagnostics warnings(const Fields& fields) {
   Origins origins;
   Diagnostics out;
   std::optional<input::Quantization> quantized;
-  CHECK(input::read_hf_config(json_of(fields), "config.json", {}, origins, out, quantized).ok());
+  const auto read = input::read_hf_config(json_of(fields), "config.json", {}, origins, out, quantized);
+  CHECK((read.ok() && read->has_value()));
   return out;
 }
 

@@ -106,6 +106,7 @@ TEST_CASE("a key that config.json lacks may be given beside it: the model is tha
     CHECK(says(lacking, "; or give 'model." + std::string(ours) + "' in the scenario"));
     const std::string wrong = to_text(beside(llama_without(theirs), std::string(", ") + ours + ": many").errors());
     CHECK(says(wrong, "model." + std::string(ours) + " is 'many'"));
+    CHECK(!says(wrong, "is missing"));
   }
   // Sizes of parts, too.
   const std::string mixture = llama_without("");
@@ -115,6 +116,18 @@ TEST_CASE("a key that config.json lacks may be given beside it: the model is tha
   INFO((of_two.ok() ? std::string() : to_text(of_two.errors())));
   REQUIRE(of_two.ok());
   CHECK((of_two->step->model.experts.count == 8 && of_two->step->model.experts.ffn == 4096));
+  for (const char* bad : {", experts: {count: 0, top_k: 2}", ", experts: {count: [8], top_k: 2}"}) {
+    CAPTURE(bad);
+    const Result<Scenario> wrong = beside(experts, bad);
+    REQUIRE(!wrong.ok());
+    CHECK(wrong.errors().size() == 1);
+    CHECK(says(to_text(wrong.errors()), "model.experts.count is "));
+  }
+  // Of a part that cannot be read nothing is missing.
+  CHECK(!says(to_text(beside(experts, ", experts: many").errors()), "is missing"));
+  // What else the file lacks is still said.
+  const std::string both = to_text(beside(experts, ", experts: {count: x}").errors());
+  CHECK((says(both, "model.experts.count is 'x'") && says(both, "required key 'num_experts_per_tok' is missing")));
 }
 
 namespace {

@@ -467,6 +467,32 @@ TEST_CASE("a row of an unknown type is left out, of an unknown operation it coun
             ->untimed.empty());
 }
 
+TEST_CASE("a row without its size or its count is left out, which is said with its line") {
+  std::string stamped = new_heading;
+  stamped.insert(stamped.find("#wrong\n") + 6, " timestamp");
+  for (const auto& [head, behind] :
+       {std::pair<std::string, const char*>{new_heading, ""}, {stamped, " 2025-11-25 07:00:00"}}) {
+    const auto row = [&, end = behind](const std::string& front) {
+      return front + " sum -1 12.50 0.00 0.00 0 12.25 0.00 0.00 0" + end + "\n";
+    };
+    const auto read = log_of(devices + head + row("8 2 float") + row("16 float") + row("32 8 float") + ending);
+    REQUIRE(read.ok());
+    REQUIRE(read->tables.size() == 1);
+    CHECK(read->tables[0].points.size() == 4);
+    CHECK_FALSE(read->tables[0].facts.complete);
+    REQUIRE(read->untimed.size() == 1);
+    CHECK(read->untimed[0].message == "the size or the count in front of 'float' is missing: this row is left out");
+    const std::string before = devices + head + row("8 2 float");
+    CHECK(read->untimed[0].where.line == std::ranges::count(before, '\n') + 1);
+    CHECK(read->untimed[0].where.column == 4);
+    // Nor is a row of an unknown type passed over in silence where a time stamp ends it.
+    CHECK(log_of(before + row("16 4 bfloat99") + ending)->untimed.size() == 1);
+  }
+  // "8 float" in other lines is no row.
+  CHECK(log_of(devices + new_heading + "8 2 float sum -1 9.50 0 0 0 9.25 0 0 0\n8 float values are 32 bytes\n" + ending)
+            ->untimed.empty());
+}
+
 TEST_CASE("what a JSON says of itself is said: errors, a later version, words that nobody knows") {
   const auto read = json_of(R"({"version": 99, "args": ["all_reduce_perf"], "nccl_version": 22703,
     "config": {"nthreads": 1, "ngpus": 2, "devices": []}, "errors": ["boom"], "results": [

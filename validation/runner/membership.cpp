@@ -9,10 +9,10 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cstdlib>
 #include <string_view>
 
+#include "collcast/base/numbers.hpp"
 #include "collcast/runner/runner.hpp"
 #include "runner/starter.hpp"
 
@@ -41,10 +41,8 @@ std::optional<std::string> value(const Environment& environment, const std::stri
 }
 
 std::optional<int> number(const std::string& text, int least, int most) {
-  int out = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), out);
-  if (error != std::errc{} || end != text.data() + text.size() || out < least || out > most) return std::nullopt;
-  return out;
+  const auto out = to_number<int>(text);
+  return out && *out >= least && *out <= most ? out : std::nullopt;
 }
 
 std::optional<int> read(const Environment& environment, const std::string& name, int least, int most,

@@ -3,21 +3,19 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <filesystem>
 #include <sstream>
 #include <utility>
 
+#include "collcast/base/numbers.hpp"
 #include "collcast/base/words.hpp"
 
 namespace collcast {
 
 std::optional<double> read_number(std::string_view text) {
-  double value = 0;
-  const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc{} || stop != text.data() + text.size() || !std::isfinite(value) || value < 0) return {};
-  return value;
+  const auto value = to_number<double>(text);
+  return value && std::isfinite(*value) && *value >= 0 ? value : std::nullopt;
 }
 
 Diagnostics open_quote(const Lines& lines, int column) {

@@ -39,6 +39,8 @@ std::size_t launcher_prefix(std::string_view line) {
   return tagged || labelled ? colon + 1 : 0;
 }
 
+/// Of a row: date and time of day.
+constexpr std::size_t stamp_words = 2;
 constexpr const char* size_expected = "expected a whole number of bytes, from 0 to 2^62";
 
 /// "2026-11-25T07:00:00.25Z " of kubectl logs --timestamps and its kin.
@@ -101,6 +103,7 @@ class LogReader {
     }
     if (has_row_behind(row)) return left_out(lines, row);
     if (is_row_but_for_its_type(row)) return of_unknown_type(lines, row);
+    if (is_row_but_for_a_number(row)) return without_a_number(lines, row);
     // The end as it was before 2.0.
     if (is_end(text)) {
       complete_ = true;
@@ -265,12 +268,28 @@ class LogReader {
   bool is_row_but_for_its_size(const std::vector<Word>& row) const {
     return heading_.known && row.size() >= 3 + heading_.width && (is_number(row[0].text) || is_number(row[1].text));
   }
+  /// Whether so many words and a heading's columns of numbers are in it, the latter at its end.
+  bool ends_with_figures(const std::vector<Word>& row, std::size_t before) const {
+    const std::size_t behind = heading_.time_stamp ? stamp_words : 0;
+    if (!heading_.known || row.size() < before + heading_.width + behind) return false;
+    const auto end = row.end() - static_cast<std::ptrdiff_t>(behind);
+    return std::all_of(end - static_cast<std::ptrdiff_t>(heading_.width), end,
+                       [](const Word& word) { return is_number(word.text) || word.text == "N/A"; });
+  }
   /// "8 2 bfloat99 sum -1 12.50 0.00 0.00 0 ...": two whole numbers, a word, and a heading's columns of numbers.
   bool is_row_but_for_its_type(const std::vector<Word>& row) const {
-    if (!heading_.known || row.size() < 3 + heading_.width || is_number(row[2].text)) return false;
-    const auto figure = [](const Word& word) { return is_number(word.text) || word.text == "N/A"; };
-    return all_digits(row[0].text) && all_digits(row[1].text) &&
-           std::all_of(row.end() - static_cast<std::ptrdiff_t>(heading_.width), row.end(), figure);
+    return ends_with_figures(row, 3) && all_digits(row[0].text) && all_digits(row[1].text) && !is_number(row[2].text);
+  }
+  /// "8 float sum -1 12.50 0.00 0.00 0 ...": one whole number in front of the type.
+  bool is_row_but_for_a_number(const std::vector<Word>& row) const {
+    return ends_with_figures(row, 2) && all_digits(row[0].text) && is_type(row[1].text);
+  }
+  void without_a_number(const Lines& lines, const std::vector<Word>& row) {
+    lacking_ = true;
+    leave_out(out_, {lines.at(row[1].column + skipped_),
+                     fmt::format("the size or the count in front of '{}' is missing: this row is left out",
+                                 printable(row[1].text)),
+                     "expected size, count and type"});
   }
   void of_unknown_type(const Lines& lines, const std::vector<Word>& row) {
     lacking_ = true;
@@ -314,7 +333,7 @@ class LogReader {
   void measured(const Lines& lines, std::vector<Word> row) {
     in_rows_ = true;
     const auto at = [&](const Word& word) { return lines.at(word.column + skipped_); };
-    if (heading_.time_stamp && row.size() > 5) row.resize(row.size() - 2);  // date and time of day
+    if (heading_.time_stamp && row.size() > 3 + stamp_words) row.resize(row.size() - stamp_words);
     std::size_t first = 3;
     if (first < row.size() && !is_number(row[first].text) && row[first].text != "N/A") {  // sum, prod, none
       if (!is_operation(row[first].text) && !said_operation_)

@@ -5,23 +5,12 @@
 #include <charconv>
 #include <cmath>
 
+#include "collcast/base/numbers.hpp"
+
 namespace collcast {
 
-namespace {
-
-template <class T>
-std::optional<T> whole_text(std::string_view text) {
-  T value{};
-  const char* end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data(), end, value);
-  if (error != std::errc{} || stop != end || text.empty()) return std::nullopt;
-  return value;
-}
-
-}  // namespace
-
 std::optional<Bytes> read_size(std::string_view text) {
-  const auto value = whole_text<std::int64_t>(text);
+  const auto value = to_number<std::int64_t>(text);
   if (!value || *value < 0 || *value > (std::int64_t{1} << 62)) return std::nullopt;
   return Bytes(*value);
 }
@@ -34,18 +23,18 @@ constexpr double least_microseconds = 1e-3;
 }  // namespace
 
 std::optional<Seconds> read_microseconds(std::string_view text) {
-  const auto value = whole_text<double>(text);
+  const auto value = to_number<double>(text);
   if (!value || !std::isfinite(*value) || *value < least_microseconds || *value > 1e12) return std::nullopt;
   return Seconds(*value * 1e-6);
 }
 
 bool is_no_time(std::string_view text) {
-  const auto value = whole_text<double>(text);
+  const auto value = to_number<double>(text);
   return value && ((*value >= 0 && *value < least_microseconds) || !std::isfinite(*value));
 }
 
 std::optional<int> read_whole(std::string_view text) {
-  const auto value = whole_text<int>(text);
+  const auto value = to_number<int>(text);
   if (!value || *value > 1'000'000'000 || *value < -1'000'000'000) return std::nullopt;
   return value;
 }

@@ -13,6 +13,8 @@ std::vector<int> node_of_each(const Fabric&, const Group&);
 /// Each once, ascending.
 std::vector<NodeId> nodes_of(const Fabric&, const Group&);
 int node_count(const Fabric&, const Group&);
+/// That one of the groups is on; 0: there is none.
+int most_nodes_of(const Fabric&, const std::vector<Group>&);
 bool is_on_one_node(const Fabric&, const Group&);
 
 }  // namespace collcast

@@ -56,8 +56,9 @@ struct SpineLoads {
 /// With those of a group alongside, which runs the same.
 void add_alongside(const SpineLoads& other, SpineLoads&);
 
-/// Where NICs have unlike numbers of channels: of nodes with unlike GPUs, each by its own search, or of one's rings.
-struct UnlikeNics {
+/// Of NICs that do not have as many channels each: of nodes with unlike GPUs, each by its own search, or of like nodes
+/// whose rings share theirs unevenly.
+struct UnevenNics {
   /// So many NICs that share a node's channels evenly are as busy as the busiest one of all nodes is, of rings and of
   /// trees.
   double of_rings = 1, of_trees = 1;
@@ -72,7 +73,7 @@ struct NicTerms {
   bool by_pcie = false;              ///< it is PCIe's
   bool hold_trees = false;           ///< what NCCL books for trees across nodes; else links inside them hold it
   int beside_gpu = 1;                ///< that a GPU has nearest at most
-  std::optional<UnlikeNics> unlike;  ///< none where like nodes' NICs have as many each, or are not said
+  std::optional<UnevenNics> uneven;  ///< none where all have as many channels, or are not said
 };
 
 /// Of sends and receives between nodes.

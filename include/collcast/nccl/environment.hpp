@@ -59,8 +59,7 @@ struct Environment {
   std::vector<Setting> given;               ///< all of them
   std::vector<std::string> without_effect;  ///< names that NCCL has and that change no forecast
   std::vector<Setting> leave_nics;          ///< with which nodes are reached otherwise than by the described NICs
-  std::vector<Setting> pair_chunks;         ///< NCCL_P2P_NET_CHUNKSIZE and its kin, which no forecast follows
-  std::vector<Setting> not_followed;        ///< others that matter on some machines, and that no forecast follows
+  std::vector<Setting> not_followed;        ///< that matter on some machines, and that no forecast follows
 
   /// NCCL_ALGO and NCCL_PROTO, of a collective.
   bool allows(CollectiveKind, Algorithm) const;
@@ -117,14 +116,14 @@ std::string text_of(const Environment&);
 
 /// What no forecast follows, though it matters: between nodes NCCL_NET=Socket and NCCL_IB_DISABLE=1, but where the
 /// network is sockets as it is described, and an NCCL_IB_HCA with fewer names than NICs; a level of NCCL_P2P_LEVEL that
-/// some pairs of its GPUs are beyond; chunks of sends and receives; what not_modelled.hpp has. And that forecasts of
-/// CollNet are rough, where it is taken.
+/// some pairs of its GPUs are beyond; what not_modelled.hpp has. And that forecasts of CollNet are rough, where it is
+/// taken.
 /// `has_alltoall`: calls may be of it, whose order of sends and receives some variables change.
 Diagnostics warnings(const Environment&, int nodes, const TopologySpec&, bool has_alltoall = true);
 /// Names of variables that change nothing on that machine: `without_effect` but for such an NCCL_IB_HCA, those of
 /// CollNet on one that has none, what versions of NCCL before have not, NCCL_NVB_DISABLE where no GPU sends through
-/// another, NCCL_P2P_LEVEL where pairs reach each other as without.
-std::vector<std::string> unused(const Environment&, const TopologySpec&);
+/// another, NCCL_P2P_LEVEL where pairs reach each other as without, and on one node those of what is between nodes.
+std::vector<std::string> unused(const Environment&, int nodes, const TopologySpec&);
 
 /// With the files, which text_of() names too.
 Environment with_files(Environment, const Files&);
