@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 #include "cli/progress.hpp"
 #include "cli/said_once.hpp"
@@ -35,11 +36,12 @@ struct Point {
 /// All combinations, the last axis the quickest.
 std::vector<Point> points_of(const ScenarioArgs& args, const Sweep& sweep) {
   std::vector<Point> out{{{}, args}};
+  out.front().args.axes.emplace();
   if (!sweep.variants.empty()) {
     out.front().args.what_if.clear();
     out.front().values = {""};
     for (const std::string& variant : sweep.variants) {
-      out.push_back({{variant}, args});
+      out.push_back({{variant}, out.front().args});
       out.back().args.what_if = variant;
     }
   }
@@ -63,12 +65,23 @@ std::string values_text(const std::vector<std::string>& of, const std::vector<st
   return fmt::format("{}", fmt::join(values, ", "));
 }
 
-/// The same errors, each with the point that it is of.
-Diagnostics errors_at(const Point& point, const std::vector<std::string>& axes, Diagnostics errors) {
-  for (Diagnostic& error : errors)
-    error.message = fmt::format("sweep at {}: {}", values_text(point.values, axes), error.message);
-  return errors;
-}
+/// Errors of points, each once, with the first point that it is of; a hundred at most.
+class PointErrors {
+ public:
+  void add(const Point& point, const std::vector<std::string>& axes, const Diagnostics& errors) {
+    for (const Diagnostic& error : errors) {
+      if (errors_.size() == most || !said_.insert(to_text(error.where) + error.message).second) continue;
+      errors_.push_back(error);
+      errors_.back().message = fmt::format("sweep at {}: {}", values_text(point.values, axes), error.message);
+    }
+  }
+  const Diagnostics& all() const { return errors_; }
+
+ private:
+  static constexpr std::size_t most = 100;
+  Diagnostics errors_;
+  std::set<std::string> said_;
+};
 
 /// Of the first point that has such a rate, and how many more there are: the table has their MFU and no warnings.
 std::vector<std::string> impossible_rates(const SweepReport& report) {
@@ -147,13 +160,16 @@ Sweep sweep_of(const std::vector<std::string>& sweeps, const ScenarioArgs& args,
       append(errors, axis.errors());
   }
   append(errors, check_sweep(out.axes));
-  if (!errors.empty()) return out;
-  const Result<Scenario> base = base_of(args, args.what_if, session);
+  if (!errors.empty() && sweeps.empty()) return out;
+  ScenarioArgs checked = args;
+  if (!sweeps.empty()) checked.axes = out.axes;
+  const Result<Scenario> base = base_of(checked, args.what_if, session);
   if (!base) {
     // A step alone says itself what is wrong.
     if (!sweeps.empty() || args.what_if == all_variants) append(errors, base.errors());
     return out;
   }
+  checked.axes.emplace();
   for (const SweepAxis& axis : out.axes)
     if (const std::string* path = set_beside(axis, *base))
       errors.push_back({axis.where,
@@ -163,7 +179,7 @@ Sweep sweep_of(const std::vector<std::string>& sweeps, const ScenarioArgs& args,
   if (sweeps.empty())
     for (const SweepAxis& axis : base->sweep)
       if (set_beside(axis, *base) == nullptr) out.axes.push_back(axis);
-  out.variants = variants_of(args, *base, out, session, errors);
+  out.variants = variants_of(checked, *base, out, session, errors);
   out.scenario = base->name;
   out.title = base->title;
   if (out.variants.empty() && !args.what_if.empty()) out.title += fmt::format(", what if {}", args.what_if);
@@ -186,7 +202,7 @@ Exit run_sweep(const ScenarioArgs& args, const Sweep& sweep, const Patience& pat
   if (!sweep.variants.empty()) report.axes.emplace_back("what_if");
   for (const SweepAxis& axis : sweep.axes) report.axes.push_back(shown(axis.path));
   const std::vector<Point> points = points_of(args, sweep);
-  Diagnostics wrong;
+  PointErrors wrong;
   std::size_t ran = 0;
   SaidOnce heard(session);  // and told at the end
   {
@@ -197,7 +213,7 @@ Exit run_sweep(const ScenarioArgs& args, const Sweep& sweep, const Patience& pat
       Result<StepReport> step = forecast(point.args, heard.session(), nullptr, patience);
       step ? heard.keep() : heard.forget();
       if (!step && patience.has_ended_work()) break;
-      if (!step && wrong.empty()) wrong = errors_at(point, report.axes, step.errors());
+      if (!step) wrong.add(point, report.axes, step.errors());
       report.rows.push_back({point.values, std::nullopt, step ? std::string() : reason_of(step.errors(), sweep.files)});
       if (!step) continue;
       ++ran;
@@ -208,7 +224,7 @@ Exit run_sweep(const ScenarioArgs& args, const Sweep& sweep, const Patience& pat
       report.rows.back().step = std::move(step).value();
     }
   }
-  if (ran == 0 && report.rows.size() == points.size()) return refuse(session, wrong);
+  if (ran == 0 && report.rows.size() == points.size()) return refuse(session, wrong.all());
   if (ran == 0) return patience.give_up(session, "no point of the sweep was done", "expected a longer --time-limit");
   add_said(impossible_rates(report), of_all);
   add_said(of_all, report.said);
