@@ -222,6 +222,7 @@ std::vector<std::string> warnings(const StepInputs& in, const Fabric& fabric, co
   if (low_ratio) list.push_back(ratio_warning(in, fabric, result, time));
   if (const auto exposed = exposed_warning(in, fabric, result, time, low_ratio)) list.push_back(*exposed);
   if (const auto slower = slower_beside_backward(in, fabric, time)) list.push_back(*slower);
+  if (const auto slower = slower_by_overlap_tp(in, fabric, time)) list.push_back(*slower);
   if (result.micro_batches < in.layout.pp)
     list.push_back(too_few_micro_batches(result.micro_batches, in.layout.pp) +
                    "; a larger global_batch, a smaller micro_batch or a smaller pp would help");
