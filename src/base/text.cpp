@@ -89,7 +89,7 @@ std::string nearest_file(const std::string& path) {
 
 Result<std::string> read_file(const std::string& path, const Location& asked_by) {
   const auto refused = [&](std::string message, std::string hint) {
-    return Diagnostic{asked_by, std::move(message), std::move(hint)};
+    return Diagnostic{asked_by, std::move(message), std::move(hint), true};
   };
   const std::string name = shown(path);
   std::error_code error;

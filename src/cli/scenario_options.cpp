@@ -23,6 +23,7 @@ ScenarioOptions scenario_options(const ScenarioArgs& args, const Session& sessio
   out.search = session.search;
   out.what_if = args.what_if;
   out.faults = args.faults;
+  out.sweep = args.axes;
   if (!args.topology.empty()) out.topology = args.topology;
   MachineOptions values;
   values.sets = args.sets;

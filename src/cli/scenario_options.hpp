@@ -28,6 +28,8 @@ struct ScenarioArgs {
   bool overlay_may_lack = false;  ///< a machine that the overlay does not name stays as it is described
   std::vector<std::string> sets;
   std::vector<Override> swept;              ///< of one point of a sweep
+  /// What --sweep has in the place of the file's sweep; of a point nothing, all values having been checked.
+  std::optional<std::vector<SweepAxis>> axes;
   std::string algorithm, chunks, channels;  ///< empty: the scenario's
   std::string method, sharing, library;
   std::vector<std::string> env;      ///< NAME=VALUE, of library nccl

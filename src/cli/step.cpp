@@ -12,8 +12,10 @@
 #include "cli/scenario_options.hpp"
 #include "cli/sweep.hpp"
 #include "cli/values.hpp"
+#include "collcast/base/text.hpp"
 #include "collcast/report/documents.hpp"
 #include "collcast/report/trace.hpp"
+#include "collcast/workload/gradient_alignment.hpp"
 
 namespace collcast::cli {
 
@@ -75,6 +77,10 @@ Exit run_step(const StepArgs& args, const Session& session) {
         {{typed("--write-schedule", args.schedule),
           fmt::format("the schedule has {} micro-batches and {} chunks a stage", order.micro_batches, order.chunks),
           fmt::format("a file has up to {} and {}", most_own_micro_batches, most_own_chunks)}});
+  if (!args.schedule.empty() && report.inputs && aligns_gradients(*report.inputs))
+    say(session, {fmt::format("{} has the order of {} without its alignment of gradients: run, it is the step with "
+                              "training.align_grad_reduce: false",
+                              shown(args.schedule), to_string(report.inputs->layout.schedule))});
   if (!args.schedule.empty())
     files.push_back(
         {args.schedule, lower_suffix(args.schedule) == ".csv" ? schedule_csv(order) : schedule_text(order)});

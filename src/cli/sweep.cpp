@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 #include "cli/progress.hpp"
 #include "cli/said_once.hpp"
@@ -29,11 +30,12 @@ struct Point {
 /// All combinations, the last axis the quickest.
 std::vector<Point> points_of(const ScenarioArgs& args, const Sweep& sweep) {
   std::vector<Point> out{{{}, args}};
+  out.front().args.axes.emplace();
   if (!sweep.variants.empty()) {
     out.front().args.what_if.clear();
     out.front().values = {""};
     for (const std::string& variant : sweep.variants) {
-      out.push_back({{variant}, args});
+      out.push_back({{variant}, out.front().args});
       out.back().args.what_if = variant;
     }
   }
@@ -63,12 +65,23 @@ std::string values_text(const std::vector<std::string>& of, const std::vector<st
   return fmt::format("{}", fmt::join(values, ", "));
 }
 
-/// The same errors, each with the point that it is of.
-Diagnostics errors_at(const Point& point, const std::vector<std::string>& axes, Diagnostics errors) {
-  for (Diagnostic& error : errors)
-    error.message = fmt::format("sweep at {}: {}", values_text(point.values, axes), error.message);
-  return errors;
-}
+/// Errors of points, each once, with the first point that it is of; a hundred at most.
+class PointErrors {
+ public:
+  void add(const Point& point, const std::vector<std::string>& axes, const Diagnostics& errors) {
+    for (const Diagnostic& error : errors) {
+      if (errors_.size() == most || !said_.insert(to_text(error.where) + error.message).second) continue;
+      errors_.push_back(error);
+      errors_.back().message = fmt::format("sweep at {}: {}", values_text(point.values, axes), error.message);
+    }
+  }
+  const Diagnostics& all() const { return errors_; }
+
+ private:
+  static constexpr std::size_t most = 100;
+  Diagnostics errors_;
+  std::set<std::string> said_;
+};
 
 /// Whether what is wrong with a scenario is wrong with another, too.
 bool has_all(const Diagnostics& errors, const Diagnostics& wanted) {
@@ -86,14 +99,16 @@ Result<Scenario> base_of(ScenarioArgs args, const std::string& variant, const st
   args.what_if = variant == all_variants ? std::string() : variant;
   Result<Scenario> base = load(args, session, {});
   if (base || axes.empty()) return base;
+  // A swept value that can never be is said whatever else is lacking.
+  if (std::ranges::any_of(base.errors(), [](const Diagnostic& error) { return error.in_itself; })) return base;
   Sweep alone;
   alone.axes = axes;
-  Diagnostics of_first;
+  PointErrors wrong;
   for (const Point& point : points_of(args, alone)) {
     Result<Scenario> loaded = load(point.args, session, {});
     if (!loaded) {
       if (has_all(loaded.errors(), base.errors())) return base;  // nothing is wrong because of what it lacks
-      if (of_first.empty()) of_first = errors_at(point, paths_of(axes), loaded.errors());
+      wrong.add(point, paths_of(axes), loaded.errors());
       continue;
     }
     Scenario at = std::move(loaded).value();
@@ -101,7 +116,7 @@ Result<Scenario> base_of(ScenarioArgs args, const std::string& variant, const st
     for (const SweepAxis& axis : axes) at.settings.erase(std::ranges::find(at.settings, axis.path));
     return at;
   }
-  return of_first;
+  return wrong.all();
 }
 
 /// Of the first point that has such a rate, and how many more there are: the table has their MFU and no warnings.
@@ -181,13 +196,16 @@ Sweep sweep_of(const std::vector<std::string>& sweeps, const ScenarioArgs& args,
       append(errors, axis.errors());
   }
   append(errors, check_sweep(out.axes));
-  if (!errors.empty()) return out;
-  const Result<Scenario> base = base_of(args, args.what_if, out.axes, session);
+  if (!errors.empty() && sweeps.empty()) return out;
+  ScenarioArgs checked = args;
+  if (!sweeps.empty()) checked.axes = out.axes;
+  const Result<Scenario> base = base_of(checked, args.what_if, out.axes, session);
   if (!base) {
     // A step alone says itself what is wrong.
     if (!sweeps.empty() || args.what_if == all_variants) append(errors, base.errors());
     return out;
   }
+  checked.axes.emplace();
   for (const SweepAxis& axis : out.axes)
     if (const std::string* path = set_beside(axis, *base))
       errors.push_back({axis.where,
@@ -197,7 +215,7 @@ Sweep sweep_of(const std::vector<std::string>& sweeps, const ScenarioArgs& args,
   if (sweeps.empty())
     for (const SweepAxis& axis : base->sweep)
       if (set_beside(axis, *base) == nullptr) out.axes.push_back(axis);
-  out.variants = variants_of(args, *base, out, session, errors);
+  out.variants = variants_of(checked, *base, out, session, errors);
   out.scenario = base->name;
   out.title = base->title;
   if (out.variants.empty() && !args.what_if.empty()) out.title += fmt::format(", what if {}", args.what_if);
@@ -220,7 +238,7 @@ Exit run_sweep(const ScenarioArgs& args, const Sweep& sweep, const Patience& pat
   if (!sweep.variants.empty()) report.axes.emplace_back("what_if");
   std::ranges::copy(paths_of(sweep.axes), std::back_inserter(report.axes));
   const std::vector<Point> points = points_of(args, sweep);
-  Diagnostics wrong;
+  PointErrors wrong;
   std::size_t ran = 0;
   SaidOnce heard(session);  // and told at the end
   {
@@ -231,7 +249,7 @@ Exit run_sweep(const ScenarioArgs& args, const Sweep& sweep, const Patience& pat
       Result<StepReport> step = forecast(point.args, heard.session(), nullptr, patience);
       step ? heard.keep() : heard.forget();
       if (!step && patience.has_ended_work()) break;
-      if (!step && wrong.empty()) wrong = errors_at(point, report.axes, step.errors());
+      if (!step) wrong.add(point, report.axes, step.errors());
       report.rows.push_back({point.values, std::nullopt, step ? std::string() : reason_of(step.errors(), sweep.files)});
       if (!step) continue;
       ++ran;
@@ -242,7 +260,7 @@ Exit run_sweep(const ScenarioArgs& args, const Sweep& sweep, const Patience& pat
       report.rows.back().step = std::move(step).value();
     }
   }
-  if (ran == 0 && report.rows.size() == points.size()) return refuse(session, wrong);
+  if (ran == 0 && report.rows.size() == points.size()) return refuse(session, wrong.all());
   if (ran == 0) return patience.give_up(session, "no point of the sweep was done", "expected a longer --time-limit");
   add_said(impossible_rates(report), of_all);
   add_said(of_all, report.said);

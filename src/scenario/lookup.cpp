@@ -93,7 +93,7 @@ std::optional<Diagnostic> file_of_name(const Request& request, const std::string
   for (const char* suffix : {".yaml", ".yml"})
     if (is_file(name + suffix))
       return Diagnostic{request.where, fmt::format("there is no {} '{}'", what, shown(name)),
-                        fmt::format("did you mean the file '{}{}'?", shown(name), suffix)};
+                        fmt::format("did you mean the file '{}{}'?", shown(name), suffix), true};
   if (!is_file(name)) return std::nullopt;
   const std::string schema = schema_of_json(beside(request.folder, name));
   const bool is_result = what == "scenario" && !schema.empty();
@@ -104,7 +104,8 @@ std::optional<Diagnostic> file_of_name(const Request& request, const std::string
       is_result ? fmt::format("results are read by 'collcast report {0}' and 'collcast compare'; a scenario is a file "
                               "that ends in .yaml",
                               shown(name))
-                : fmt::format("expected a {}'s file, which ends in .yaml, or a shipped one's name", what)};
+                : fmt::format("expected a {}'s file, which ends in .yaml, or a shipped one's name", what),
+      true};
 }
 
 }  // namespace
@@ -125,7 +126,7 @@ Result<std::string> find_file(const Request& request, const std::vector<std::str
                                              : ", or a file's path ending in .yaml";
   const std::string hint = names.empty() ? fmt::format("no {} files were found in: {}", what, fmt::join(folders, ", "))
                                          : expected_one_of(name, names) + files;
-  return Diagnostic{request.where, fmt::format("there is no {} '{}'", what, shown(name)), hint};
+  return Diagnostic{request.where, fmt::format("there is no {} '{}'", what, shown(name)), hint, true};
 }
 
 }  // namespace collcast::input

@@ -17,6 +17,10 @@ void Reader::error(const Place& at, std::string message, std::string hint) {
   errors_.push_back({at.location(), std::move(message), std::move(hint)});
 }
 
+void Reader::wrong(const Place& at, std::string message, std::string hint) {
+  errors_.push_back({at.location(), std::move(message), std::move(hint), true});
+}
+
 void Reader::error(Diagnostic diagnostic) { errors_.push_back(std::move(diagnostic)); }
 
 void Reader::error(const Diagnostics& diagnostics) {
@@ -64,7 +68,7 @@ void Reader::unknown(const Entry& entry, const std::string& path, const std::vec
   const bool is_below = path.size() > entry.key.size();
   const std::string in =
       is_below ? fmt::format(" in {}", shown(path.substr(0, path.size() - entry.key.size() - 1))) : "";
-  error(entry.at, fmt::format("unknown key '{}'{}", shown(entry.key), in), hint_of_unknown(entry, siblings));
+  wrong(entry.at, fmt::format("unknown key '{}'{}", shown(entry.key), in), hint_of_unknown(entry, siblings));
 }
 
 namespace {
@@ -117,7 +121,7 @@ void Reader::finish() {
       }
     }
     if (hint.empty()) hint = "docs/formats.md lists the keys; a path joins them with dots";
-    errors_.push_back({lost.where, fmt::format("unknown path '{}'", shown(lost.path)), hint});
+    errors_.push_back({lost.where, fmt::format("unknown path '{}'", shown(lost.path)), hint, true});
   }
   lost_.clear();
 }
@@ -160,7 +164,7 @@ bool read_quantity(Reader& reader, const Node& node, const std::string& path, T&
 }  // namespace
 
 void mismatch(Reader& reader, const Node& node, const std::string& path, const std::string& expected) {
-  reader.error(node.at, fmt::format("{} is {}", shown(path), what_stands(node)), "expected " + expected);
+  reader.wrong(node.at, fmt::format("{} is {}", shown(path), what_stands(node)), "expected " + expected);
 }
 
 namespace {
@@ -296,7 +300,7 @@ int read_word(Reader& reader, const Node& node, const std::string& path, const s
   if (node.kind == Node::Kind::scalar) {
     const auto found = std::find(words.begin(), words.end(), node.text);
     if (found != words.end()) return static_cast<int>(found - words.begin());
-    reader.error(node.at, fmt::format("{} is '{}'", shown(path), shown(node.text)), expected_one_of(node.text, words));
+    reader.wrong(node.at, fmt::format("{} is '{}'", shown(path), shown(node.text)), expected_one_of(node.text, words));
     return -1;
   }
   mismatch(reader, node, path, word_expected(words));
@@ -309,7 +313,7 @@ bool expect_list(Reader& reader, const Node& node, const std::string& path, int 
     return false;
   }
   if (node.items.size() > static_cast<std::size_t>(longest)) {
-    reader.error(node.at, fmt::format("{} has {} elements", shown(path), node.items.size()),
+    reader.wrong(node.at, fmt::format("{} has {} elements", shown(path), node.items.size()),
                  fmt::format("expected up to {}", longest));
     return false;
   }

@@ -50,6 +50,8 @@ class Reader {
   explicit Reader(std::string prefix = {}) : prefix_(std::move(prefix)) {}
 
   void error(const Place& at, std::string message, std::string hint = {});
+  /// What nothing beside it can make right.
+  void wrong(const Place& at, std::string message, std::string hint = {});
   void error(Diagnostic diagnostic);
   void error(const Diagnostics& diagnostics);
   bool ok() const { return errors_.empty(); }

@@ -387,6 +387,33 @@ Diagnostics check_variants(const Node& tree, const std::string& file, const Scen
   return errors;
 }
 
+/// Swept values that no other value can make right, each read alone; what does not fit together is of the points. A
+/// path that is set stays as it was set.
+Diagnostics check_values(const Node& tree, const std::string& file, const ScenarioOptions& options,
+                         const std::vector<Setting>& settings, const std::vector<SweepAxis>& axes,
+                         const Diagnostics& already_said) {
+  std::set<std::string> said;
+  for (const Diagnostic& d : already_said) said.insert(to_text(d.where) + d.message);
+  Diagnostics errors;
+  if (points_of(axes) > most_sweep_points) return errors;  // which is said
+  for (const SweepAxis& axis : axes) {
+    if (std::ranges::any_of(settings, [&](const Setting& set) { return paths_meet(set.path, axis.path); })) continue;
+    for (const SweepValue& value : axis.values) {
+      const Result<std::vector<Setting>> swept = to_settings({{axis.path, value.yaml, axis.where, value.where}});
+      if (!swept) {
+        append(errors, swept.errors());
+        continue;
+      }
+      std::vector<Setting> all = settings;
+      all.push_back(swept->front());
+      const Result<Scenario> scenario = read_with(tree, file, options, all);
+      for (const Diagnostic& d : scenario.errors())
+        if (d.in_itself && said.insert(to_text(d.where) + d.message).second) errors.push_back(d);
+    }
+  }
+  return errors;
+}
+
 }  // namespace
 
 }  // namespace collcast::input
@@ -409,6 +436,7 @@ Result<Scenario> parse_scenario(std::string_view text, std::string_view file_nam
   reader.error(errors);
   // Overrides may take away what a variant builds on; then only the chosen one counts.
   if (options.overrides.empty()) reader.error(input::check_variants(*tree, file, options, variants, errors));
+  reader.error(input::check_values(*tree, file, options, settings, options.sweep ? *options.sweep : sweep, errors));
   if (!reader.ok()) return reader.take();
   Scenario chosen = std::move(scenario).value();
   for (const input::Variant& variant : variants) chosen.what_if.push_back(variant.name);

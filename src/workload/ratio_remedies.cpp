@@ -300,26 +300,54 @@ std::string what_would_lower(const StepInputs& in, const Fabric& fabric, const C
   return offered(std::move(lowered), "lower", links);
 }
 
-std::optional<std::string> slower_beside_backward(const StepInputs& in, const Fabric& fabric,
-                                                  const CollectiveTime& time) {
+namespace {
+
+/// "training.overlap_dp: false (2 %) or ...": those changes by which the step is shorter by at least half a percent,
+/// with how much; empty: none is.
+std::string shorter_by(std::vector<Change> changes, const StepInputs& in, const Fabric& fabric,
+                       const CollectiveTime& time) {
   constexpr double least = 0.005;
-  if (!in.options.overlap_dp || in.layout.pp == 1 || !exchanges_gradients(in)) return {};
   const std::optional<ByForm> now = by_form(in, fabric, time);
   if (!now) return {};
-  Offers to(in);
-  to.offer(can_be_aligned(in), {{"training.align_grad_reduce", "true"}},
-           [](StepInputs& other) { other.options.align_grad_reduce = true; });
-  to.offer(true, {{"training.overlap_dp", "false"}}, [](StepInputs& other) { other.options.overlap_dp = false; });
   std::string shorter;
-  for (const Change& change : possible(std::move(to).all(), in, fabric)) {
+  for (const Change& change : possible(std::move(changes), in, fabric)) {
     const std::optional<ByForm> then = by_form(change.in, fabric, time);
     const double share = then ? 1 - then->of_sample / now->of_sample : 0;
     if (share >= least)
       shorter += (shorter.empty() ? "" : " or ") + text_of(change.values) + " (" + share_text(share) + ")";
   }
+  return shorter;
+}
+
+}  // namespace
+
+std::optional<std::string> slower_beside_backward(const StepInputs& in, const Fabric& fabric,
+                                                  const CollectiveTime& time) {
+  if (!in.options.overlap_dp || in.layout.pp == 1 || !exchanges_gradients(in)) return {};
+  Offers to(in);
+  to.offer(can_be_aligned(in), {{"training.align_grad_reduce", "true"}},
+           [](StepInputs& other) { other.options.align_grad_reduce = true; });
+  to.offer(true, {{"training.overlap_dp", "false"}}, [](StepInputs& other) { other.options.overlap_dp = false; });
+  const std::string shorter = shorter_by(std::move(to).all(), in, fabric, time);
   if (shorter.empty()) return {};
   return "what gradients slow beside the backward adds up along the stages to more than they hide there; " + shorter +
          " would shorten the step";
+}
+
+std::optional<std::string> slower_by_overlap_tp(const StepInputs& in, const Fabric& fabric,
+                                                const CollectiveTime& time) {
+  if (in.options.overlap_tp == TpOverlap::none || in.layout.tp == 1) return {};
+  Offers to(in);
+  for (const TpOverlap other : {TpOverlap::none, TpOverlap::backward})
+    to.offer(other < in.options.overlap_tp, {{"training.overlap_tp", std::string(to_string(other))}},
+             [other](StepInputs& changed) { changed.options.overlap_tp = other; });
+  const std::string shorter = shorter_by(std::move(to).all(), in, fabric, time);
+  if (shorter.empty()) return {};
+  return std::string(in.options.overlap_tp == TpOverlap::ring
+                         ? "overlap_tp ring cuts products into pieces and sends messages, which takes longer here than "
+                           "it hides; "
+                         : "overlap_tp slows kernels here by more than it hides; ") +
+         shorter + " would shorten the step";
 }
 
 }  // namespace collcast::workload

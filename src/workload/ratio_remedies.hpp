@@ -47,4 +47,8 @@ std::string what_would_lower(const StepInputs&, const Fabric&, const CollectiveT
 /// stages of a pipeline to more than they hide there, by at least half a percent of the step.
 std::optional<std::string> slower_beside_backward(const StepInputs&, const Fabric&, const CollectiveTime& time);
 
+/// "training.overlap_tp: none (18 %) would shorten it": where TP's collectives beside products cost more than they
+/// hide, by at least half a percent of the step.
+std::optional<std::string> slower_by_overlap_tp(const StepInputs&, const Fabric&, const CollectiveTime& time);
+
 }  // namespace collcast::workload

@@ -17,6 +17,7 @@
 #include "workload/memory/optimizer_bytes.hpp"
 #include "workload/plan.hpp"
 #include "workload/ratio_remedies.hpp"
+#include "workload/unchanged.hpp"
 
 namespace collcast {
 namespace workload {
@@ -142,6 +143,9 @@ void add_unused(const StepInputs& in, const Origins& origins, std::vector<std::s
   };
   if (in.layout.dp_shard > 0 && in.options.zero == 0)
     list.push_back("layout.dp_shard has no effect: training.zero is 0, and nothing is split");
+  none(in.options.zero > 0 && sharding_stage(in) == 0, "zero", "nobody has the same parameters, and nothing is split");
+  if (in.layout.dp_shard == 1 && sharding_stage(in) > 0 && in.layout.shards() == 1)
+    list.push_back("layout.dp_shard is 1: every replica has all states, and training.zero splits nothing");
   if (in.options.no_sync && (in.options.zero < 2 || sharding_stage(in) == 0))
     list.push_back("training.no_sync has no effect: gradients are reduced once a step, if at all");
   const ParallelLayout& l = in.layout;
@@ -193,6 +197,16 @@ void add_unused(const StepInputs& in, const Origins& origins, std::vector<std::s
   none(in.options.delayed_all_reduce && alone, "delayed_all_reduce", no_replicas);
 }
 
+/// Those that are found by pricing the step without them, where no reason is said already.
+void add_without_effect(const StepInputs& in, const Fabric& fabric, const CollectiveTime& time, const Origins& origins,
+                        std::vector<std::string>& list) {
+  for (Made& one : without_effect(in, fabric, time, origins)) {
+    const std::string said = one.path + " has no effect: ";
+    if (std::ranges::none_of(list, [&](const std::string& text) { return text.starts_with(said); }))
+      list.push_back(said + "every time of the step and its memory are the same " + one.otherwise);
+  }
+}
+
 }  // namespace
 
 std::string too_few_micro_batches(int micro_batches, int stages) {
@@ -217,11 +231,13 @@ std::vector<std::string> warnings(const StepInputs& in, const Fabric& fabric, co
   if (!result.memory.fits()) list.push_back(memory_warning(in, fabric, result.memory));
   if (const auto rate = impossible_rate(in, result.mfu, result.hfu)) list.push_back(*rate);
   add_unused(in, origins, list);
+  add_without_effect(in, fabric, time, origins, list);
   if (const auto larger = larger_buckets(in)) list.push_back(*larger);
   const bool low_ratio = is_low_ratio(result.compute_to_communication);
   if (low_ratio) list.push_back(ratio_warning(in, fabric, result, time));
   if (const auto exposed = exposed_warning(in, fabric, result, time, low_ratio)) list.push_back(*exposed);
   if (const auto slower = slower_beside_backward(in, fabric, time)) list.push_back(*slower);
+  if (const auto slower = slower_by_overlap_tp(in, fabric, time)) list.push_back(*slower);
   if (result.micro_batches < in.layout.pp)
     list.push_back(too_few_micro_batches(result.micro_batches, in.layout.pp) +
                    "; a larger global_batch, a smaller micro_batch or a smaller pp would help");

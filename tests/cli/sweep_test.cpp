@@ -119,9 +119,41 @@ TEST_CASE("points that cannot be are told with the reason; where none can, that 
              Contains("--sweep layout.tp=3,5:1:") && Contains("error: sweep at layout.tp=3: tp 3 does not divide"));
   const Called typo = call("step llama3-70b-64xh100 --sweep layout.tpp=2,4");
   CHECK(typo.exit == 2);
-  CHECK_THAT(typo.err,
-             Contains("--sweep layout.tpp=2,4:1:16: error: sweep at layout.tpp=2: unknown path 'layout.tpp'") &&
-                 Contains("did you mean 'layout.tp'?"));
+  CHECK_THAT(typo.err, Contains("--sweep layout.tpp=2,4:1:16: error: unknown path 'layout.tpp'") &&
+                           Contains("did you mean 'layout.tp'?"));
+  // Where none can be, every reason is there once.
+  const Called all = call("step llama3-70b-64xh100 --sweep layout.tp=3,5 --sweep batch.micro_batch=1,2");
+  CHECK(all.exit == 2);
+  for (const std::string tp : {"tp 3 does not divide heads 64", "tp 5 does not divide heads 64"})
+    CHECK(all.err.find(tp) != std::string::npos);
+  CHECK(all.err.find("tp 3 does not divide heads 64") == all.err.rfind("tp 3 does not divide heads 64"));
+}
+
+TEST_CASE("values that no other can make right are errors at their places, all at once, and no point is run") {
+  const std::string base = "step llama3-70b-64xh100 --method estimate";
+  const Called typed = call(base + " --sweep training.precision=bf16,fp61 --sweep layout.tp=8,x --set nodes=none");
+  CHECK(typed.exit == 2);
+  CHECK(typed.out.empty());
+  CHECK_THAT(typed.err, Contains("--sweep training.precision=bf16,fp61:1:33: error: training.precision is 'fp61'") &&
+                            Contains("--sweep layout.tp=8,x:1:21: error: layout.tp is 'x'") &&
+                            Contains("--set nodes=none:1:13: error: nodes is 'none'"));
+  // What reads well and does not fit the rest is a row.
+  const Called fits = call(base + " --sweep layout.tp=3,8");
+  CHECK(fits.exit == 0);
+  const Folder folder;
+  folder.write("s.yaml",
+               "schema: collcast.scenario.v1\nname: s\ntopology: dgx-h100\nnodes: 1\n"
+               "model: {name: m, layers: 4, hidden: 1024, heads: 16, ffn: 4096, vocab: 32000}\nlayout: {dp: 4}\n"
+               "batch: {sequence: 512, micro_batch: 2, global_batch: 8}\n"
+               "sweep: {layout.dp: [2, z], training.zero: [7, 1]}\ntraining: {precision: bf16}\n");
+  const std::string file = (folder.path() / "s.yaml").string();
+  const Called own = call("step " + file + " --method estimate");
+  CHECK(own.exit == 2);
+  CHECK_THAT(own.err,
+             Contains("s.yaml:8:24: error: layout.dp is 'z'") && Contains("s.yaml:8:44: error: training.zero is '7'"));
+  // A path that is set is as it is set, and another sweep is in the place of the file's.
+  CHECK(call("step " + file + " --method estimate --set layout.dp=2 --set training.zero=1").exit == 0);
+  CHECK(call("step " + file + " --method estimate --sweep layout.dp=2,4").exit == 0);
 }
 
 TEST_CASE("what is swept need not be in the scenario") {

@@ -135,3 +135,50 @@ TEST_CASE("a scenario's sweep is read with its errors, all at once") {
   CHECK(to_text(with_sweep("", sets).errors()).find("--set sweep.layout.tp=4:1:7: error: 'sweep' cannot be set") !=
         std::string::npos);
 }
+
+TEST_CASE("a swept value that can never be is told once, beside the errors of the rest, and one that may be is not") {
+  const auto scenario = [](const std::string& sweep, const ScenarioOptions& options = {}) {
+    return to_text(parse_scenario("schema: collcast.scenario.v1\nname: s\ntopology: none\n"
+                                  "model: {name: m, layers: 4, hidden: 1024, heads: 16, ffn: 4096, vocab: 32000}\n"
+                                  "batch: {sequence: 512, micro_batch: 2, global_batch: 8}\nlayout: {dp: much}\n" +
+                                      sweep,
+                                  "s.yaml", options)
+                       .errors());
+  };
+  const auto times = [](const std::string& text, const std::string& what) {
+    int out = 0;
+    for (std::size_t at = text.find(what); at != std::string::npos; at = text.find(what, at + 1)) ++out;
+    return out;
+  };
+  const std::string without = scenario("");
+  REQUIRE(times(without, "error: ") == 2);  // dp, and the machine
+  // Each alone is told at its place, and together they are told each; others are none.
+  const std::vector<std::pair<std::string, std::string>> wrong{
+      {"layout.tp: [1, x, -1, 1.5]", "layout.tp is "},          {"training.zero: [0, 4]", "training.zero is '4'"},
+      {"training.precision: [fp61]", "training.precision is "}, {"training.overlap_dp: [1]", "training.overlap_dp is "},
+      {"training.bucket: [40]", "training.bucket is '40'"},     {"layout.tq: [1, 2]", "unknown path 'layout.tq'"},
+      {"layout.pp: [[1, 2]]", "sweep.layout.pp is "},           {"model.heads: ['[1']", "model.heads"}};
+  const std::vector<int> told{3, 1, 1, 1, 1, 1, 2, 1};
+  std::string all;
+  int sum = 2;
+  for (std::size_t i = 0; i < wrong.size(); ++i) {
+    const std::string alone = scenario("sweep: {" + wrong[i].first + "}\n");
+    INFO(alone);
+    CHECK(times(alone, "error: ") == 2 + told[i]);
+    CHECK(times(alone, "s.yaml:7:") == told[i]);
+    CHECK_THAT(alone, Catch::Contains(wrong[i].second));
+    all += (i == 0 ? "" : ", ") + wrong[i].first;
+    sum += told[i];
+  }
+  CHECK(times(scenario("sweep: {" + all + "}\n"), "error: ") == sum);
+  // Values that do not fit the rest are for the points to tell: stages, and what needs another setting.
+  CHECK(scenario("sweep: {layout.pp: [3, 5], layout.vpp: [7], layout.tp: [64]}\n") == without);
+  // Those of --sweep are in the place of the file's.
+  ScenarioOptions other;
+  other.sweep = {parse_sweep("layout.pp=1,q").value()};
+  const std::string typed = scenario("sweep: {layout.tp: [x]}\n", other);
+  CHECK_THAT(typed, Catch::Contains("--sweep layout.pp=1,q:1:21: error: layout.pp is 'q'"));
+  CHECK(times(typed, "error: ") == 3);
+  other.sweep.emplace();
+  CHECK(scenario("sweep: {layout.tp: [x]}\n", other) == without);
+}

@@ -2,8 +2,10 @@
 #include <catch2/catch.hpp>
 
 #include <algorithm>
+#include <cmath>
 
 #include "inputs.hpp"
+#include "support/dice.hpp"
 
 using namespace collcast;
 using namespace collcast::test;
@@ -149,4 +151,37 @@ TEST_CASE("without fused accumulation each parameter's gradient is read, its sum
   CHECK(named(apart.operations.backward, "gradient accumulation").time.count() == Approx(10 * parameters / 1e12));
   // The product of weights writes 2 bytes where it read and wrote 4; it is bound by computing either way.
   CHECK((apart.layer.backward - fused.layer.backward).count() == Approx(10 * parameters / 1e12));
+}
+
+TEST_CASE("overlap of TP that makes a step longer is told, with what is quicker by how much") {
+  Dice dice(5);
+  int longer = 0, shorter = 0;
+  for (int step = 0; step < 200; ++step) {
+    StepInputs in = small_step(1 << (1 + dice.roll(3)), 1, 1 + dice.roll(2));
+    in.batch.sequence = 128 << dice.roll(6);
+    in.layout.sequence_parallel = true;
+    in.options.overlap_tp = dice.roll(2) == 0 ? TpOverlap::ring : TpOverlap::backward;
+    in.kernels.beside_collectives = 0.75;
+    in.kernels.gemm["bf16"].overhead = Seconds(dice.roll(2) * 10e-6);
+    if (!check_step(in, 32, {}).empty()) continue;
+    const StepResult now = forecast(in, four_nodes(), Method::estimate);
+    std::string said;
+    for (const std::string& text : now.warnings)
+      if (text.starts_with("overlap_tp ")) said = text;
+    for (const TpOverlap other : {TpOverlap::none, TpOverlap::backward}) {
+      if (other >= in.options.overlap_tp) continue;
+      StepInputs changed = in;
+      changed.options.overlap_tp = other;
+      const double less = 1 - forecast(changed, four_nodes(), Method::estimate).step / now.step;
+      INFO(step << ' ' << said << ' ' << less);
+      if (std::abs(less - 0.005) < 1e-6) continue;
+      const std::string value = "training.overlap_tp: " + std::string(to_string(other)) + " (";
+      const std::size_t at = said.find(value);
+      CHECK((at != std::string::npos) == (less > 0.005));
+      ++(less > 0.005 ? longer : shorter);
+      if (at != std::string::npos) CHECK(100 * less == Approx(std::stod(said.substr(at + value.size()))).margin(0.501));
+    }
+  }
+  CHECK(longer > 10);
+  CHECK(shorter > 10);
 }

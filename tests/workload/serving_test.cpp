@@ -4,6 +4,7 @@
 #include <catch2/catch.hpp>
 
 #include <algorithm>
+#include <cmath>
 #include <random>
 
 #include "inputs.hpp"
@@ -326,6 +327,34 @@ TEST_CASE("experts of ranks that have the same tokens exchange nothing but one s
   apart.ep = 2;
   apart.etp = 1;
   CHECK(wrong(served(m, apart, {16, 64, 4, 1, 2})).find("ep 2 x expert tp 1 is not tp 4") != std::string::npos);
+}
+
+TEST_CASE("a token's experts are different ones: a batch reads as many as it hits") {
+  TransformerConfig m = small_model();
+  m.experts = {8, 2, 1024, 0};
+  const auto read = [&](int batch, int top_k, int ep) {
+    m.experts.top_k = top_k;
+    ParallelLayout l = layout(ep, 1, 1);
+    l.order = RankOrder::tp_cp_ep_dp_pp;
+    l.ep = ep;
+    l.etp = 1;
+    const auto ops =
+        forecast(served(m, l, {batch, 64, 2, 1, 2}), four_nodes(), Method::estimate).inference->decode.operations;
+    const Operation& up = named(ops, "experts up+gate");
+    // Of a row 1024 in and 2 x 1024 out, of a matrix 1024 x 2 x 1024; 2 bytes each.
+    const double rows = static_cast<double>(batch) * top_k / ep;
+    return (up.bytes.value() / 2 - rows * 3 * 1024) / (2 * 1024 * 1024);
+  };
+  for (const int top_k : {1, 2, 5, 8}) CHECK(read(1, top_k, 1) == Approx(top_k));
+  for (const int batch : {1, 3, 64}) {
+    CHECK(read(batch, 8, 1) == Approx(8));
+    for (const int top_k : {1, 2, 5})
+      for (const int ep : {1, 2, 4}) {
+        // Every token leaves an expert alone with 1 - K/E, whatever rank has it.
+        CHECK(read(batch, top_k, ep) == Approx(8.0 / ep * (1 - std::pow(1 - top_k / 8.0, batch))));
+        CHECK(read(batch, top_k, ep) <= 8.0 / ep);
+      }
+  }
 }
 
 TEST_CASE("weights of four bits are read so, and int4's are computed in bf16") {

@@ -23,6 +23,8 @@ struct Diagnostic {
   Location where;
   std::string message;  ///< what is wrong, with the value that was given
   std::string hint;     ///< what was expected, or the nearest right word; may be empty
+  /// Nothing beside it can make it right: no value of its key, no key at all, no file.
+  bool in_itself = false;
 };
 using Diagnostics = std::vector<Diagnostic>;
 

@@ -19,6 +19,7 @@
 // once. load: expert_load, of the busiest rank, whom the others wait for. Dispatch and combine are here of every row;
 // what of them is sent, token_dispatch.hpp says. Left out: loss of balance among the experts of one rank, the losses
 // that keep the balance.
+#include <algorithm>
 #include <cmath>
 
 #include "workload/layer/layer.hpp"
@@ -177,7 +178,12 @@ std::vector<Segment> Layer::experts_backward() const {
 
 double Layer::matrices() const {
   const double all = share_.local_experts;
-  return in_.serving ? all * (1 - std::pow(1 - 1 / all, share_.taken)) : all;
+  if (!in_.serving) return all;
+  // Those of one token are K different ones of E: each of the T tokens that make the rows leaves an expert with 1 -
+  // K/E.
+  const double of_token = static_cast<double>(in_.model.experts.top_k) / in_.model.experts.count;
+  const double tokens = share_.taken / (all * of_token);
+  return std::min(share_.taken, all * (1 - std::pow(1 - of_token, tokens)));
 }
 
 Operations Layer::grouped_weights(const Linear& l) const { return gradients_of(l, share_.taken, share_.local_experts); }
