@@ -100,6 +100,10 @@ class Completion {
       warn(node_.gpu_where,
            fmt::format("the GPU is {} by its PCI id, {} has {}", node_.gpu_model, like_.name, like_.gpu.model),
            "memory and compute rates are the latter's; expected --like of a machine with the former, if there is one");
+    for (const unsigned id : node_.unknown_gpus)
+      warn(node_.gpu_where,
+           fmt::format("no GPU of PCI id 0x{:04x} is known: it counts as {}'s {}", id, like_.name, like_.gpu.model),
+           "memory and compute rates are the latter's; expected --like of a machine with the same GPUs");
   }
 
   void devices() {

@@ -462,8 +462,12 @@ void add_gpus(XmlFile& xml, const Found& found, ForeignNode& out) {
     if (device.gpu && !at.up.is_switch && device.gpu->c2c.value() > 0)
       one = {at.up, LinkKind::c2c, device.gpu->c2c, "<c2c>", {}};
     out.gpus.push_back(std::move(one));
-    if (device.identity >> 48 == 0x10de)
-      models.insert(gpu_model_of(static_cast<unsigned>(device.identity >> 32 & 0xffff)));
+    if (device.identity >> 48 == 0x10de) {
+      const auto id = static_cast<unsigned>(device.identity >> 32 & 0xffff);
+      models.insert(gpu_model_of(id));
+      const bool is_new = std::ranges::find(out.unknown_gpus, id) == out.unknown_gpus.end();
+      if (gpu_model_of(id).empty() && is_new) out.unknown_gpus.push_back(id);
+    }
     if (!device.gpu) continue;
     if (device.gpu->gpudirect) out.gpudirect = out.gpudirect.value_or(true) && *device.gpu->gpudirect;
     const int sm = static_cast<int>(device.gpu->sm);

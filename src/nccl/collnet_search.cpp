@@ -4,6 +4,7 @@
 #include <map>
 #include <optional>
 
+#include "nccl/heads.hpp"
 #include "nccl/nearest_nics.hpp"
 #include "nccl/search_speeds.hpp"
 #include "nccl/terms.hpp"
@@ -11,29 +12,6 @@
 namespace collcast::nccl {
 
 namespace {
-
-struct Head {
-  int gpu = 0, nic = 0;
-};
-
-/// A GPU for each NIC that has `speed` for it, and none twice.
-std::vector<Head> heads_of(const System& system, const Nearest& near, double speed) {
-  Room room = room_of(system, near);
-  std::vector<Head> out;
-  for (const auto& [nic, ways] : near.gpus) {
-    if (room.nics.at(nic) < speed - slack) continue;
-    for (const Nearest::Gpu& one : ways) {
-      const bool taken = std::ranges::any_of(out, [&](const Head& head) { return head.gpu == one.gpu; });
-      const bool by_host = one.by_host.has_value();
-      const auto link = static_cast<std::size_t>(one.by_host.value_or(0));
-      if (taken || room.ports.at(one.gpu) < speed - slack || (by_host && room.links[link] < speed - slack)) continue;
-      if (by_host) room.links[link] -= speed;
-      out.push_back({one.gpu, nic});
-      break;
-    }
-  }
-  return out;
-}
 
 /// Whether a GPU's links carry channels of that speed inside the node.
 bool fits(const System& system, const std::vector<Head>& heads, std::size_t gpus, double speed) {

@@ -37,13 +37,14 @@ struct Chip {
   const char* name;
   int capability;
 };
-constexpr std::array chips{
-    Chip{"p100", 60},   Chip{"v100", 70},  Chip{"titanv", 70},     Chip{"t4", 75},      Chip{"rtx20", 75},
-    Chip{"a100", 80},   Chip{"a800", 80},  Chip{"a30", 80},        Chip{"a10", 86},     Chip{"a40", 86},
-    Chip{"rtx30", 86},  Chip{"rtxa", 86},  Chip{"a6000", 86},      Chip{"l4", 89},      Chip{"l40", 89},
-    Chip{"l40s", 89},   Chip{"rtx40", 89}, Chip{"rtx6000ada", 89}, Chip{"h100", 90},    Chip{"h200", 90},
-    Chip{"h800", 90},   Chip{"h20", 90},   Chip{"gh200", 90},      Chip{"b100", 100},   Chip{"b200", 100},
-    Chip{"gb200", 100}, Chip{"b300", 103}, Chip{"gb300", 103},     Chip{"rtxpro", 120}, Chip{"rtx50", 120}};
+constexpr std::array chips{Chip{"p100", 60},   Chip{"v100", 70},    Chip{"titanv", 70},     Chip{"t4", 75},
+                           Chip{"rtx20", 75},  Chip{"a100", 80},    Chip{"a800", 80},       Chip{"a30", 80},
+                           Chip{"a10", 86},    Chip{"a40", 86},     Chip{"rtx30", 86},      Chip{"rtxa", 86},
+                           Chip{"a6000", 86},  Chip{"l2", 89},      Chip{"l4", 89},         Chip{"l40", 89},
+                           Chip{"l40s", 89},   Chip{"rtx40", 89},   Chip{"rtx6000ada", 89}, Chip{"h100", 90},
+                           Chip{"h200", 90},   Chip{"h800", 90},    Chip{"h20", 90},        Chip{"gh200", 90},
+                           Chip{"b100", 100},  Chip{"b200", 100},   Chip{"gb200", 100},     Chip{"b300", 103},
+                           Chip{"gb300", 103}, Chip{"rtxpro", 120}, Chip{"rtx50", 120}};
 
 std::string squeezed(std::string_view name) {
   std::string out;
@@ -143,6 +144,7 @@ void keep_slowest(Found& into, const Found& other, const std::vector<int>& gpus)
     keep_slowest(*into.nvls, *other.nvls, gpus);
   else
     into.nvls.reset();
+  into.nvls_link = std::min(into.nvls_link, other.nvls_link);
   into.nvlink = over_nvlink(into.ring.type_inside);  // a GPU alone on its node has no say
   into.nics = std::min(into.nics, other.nics);
   into.nic_rate = std::min(into.nic_rate, other.nic_rate);
@@ -509,10 +511,12 @@ PairRates rates_over_pcie(const Communicator& c, const System& system, const std
 }
 
 /// Of a communicator that has its channels.
-GpuTerms gpu_terms(const Communicator& c, bool over_nvlink, const System& system,
+GpuTerms gpu_terms(const Communicator& c, const Found& found, const System& system,
                    const std::vector<std::vector<int>>& unlike) {
+  const bool over_nvlink = found.nvlink;
   GpuTerms out;
   out.nvlink = over_nvlink ? system.nvlink_rate : Bandwidth();
+  out.nvls = Bandwidth(found.nvls_link * 1e9);
   out.has_nvlinks = system.has_nvlink();
   out.ring_links = share_of_rings(system, c.ring, c.nodes, out.nvlink);
   out.tree_sends = tree_sends(c);
@@ -571,7 +575,7 @@ Result<Communicator> connect(const Fabric& fabric, const Group& group, const Env
       out.nvlink && seen->environment.relays() && seen->environment.pxn_of_pairs &&
       std::ranges::all_of(unlike, [&](const auto& gpus) { return relays_over_nvlink(seen->system, gpus); });
   out.pairs = pair_terms(searched->found.of_pairs, relayed, fabric, group, unlike.size() == 1);
-  out.gpu = gpu_terms(out, searched->found.nvlink, seen->system, unlike);
+  out.gpu = gpu_terms(out, searched->found, seen->system, unlike);
   if (out.nodes > 1) out.network_latency = network_latency(fabric, nodes);
   if (out.pairs.nics > 1) out.across_rails = across_rails(fabric.spec(), out.network_latency);
   out.spines = spine_loads(fabric, group, out);

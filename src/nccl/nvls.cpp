@@ -1,6 +1,7 @@
 #include "nccl/nvls.hpp"
 
 #include <algorithm>
+#include <set>
 
 namespace collcast::nccl {
 
@@ -26,8 +27,8 @@ double most_chunk(const Communicator& c) {
       std::min(slot(c.environment, Protocol::simple), bytes_of(c.environment.nvls_chunk, most_nvls_chunk));
   if (c.nodes == 1) return most;
   constexpr double slow = 150e9;  // bytes per second
-  const NvlsRates rates = todays_nvls_rates(c, CollectiveKind::all_reduce, Algorithm::nvls);
-  return std::min(rates.inside, rates.booked) < slow ? std::min(most, 32768.0) : most;
+  const double believed = todays_nvls_rates(c, CollectiveKind::all_reduce, Algorithm::nvls).believed;
+  return believed < slow ? std::min(most, 32768.0) : most;
 }
 
 /// The same of a tree over nodes [src/enqueue.cc].
@@ -76,7 +77,7 @@ Between nvls_tree_network(const Communicator& c, const NvlsRates& rates) {
 
 /// Seconds that one chunk of each head and channel takes as a NIC's messages.
 double nvls_tree_messages(const Communicator& c, const Plan& plan) {
-  const double of_a_nic = static_cast<double>(plan.channels) * c.nvls->channels / std::max(1, c.nics.count);
+  const double of_a_nic = static_cast<double>(plan.channels) * c.nvls->channels / nics_of_heads(c);
   return tree_messages(c) * of_a_nic * us * c.factors.message_gap * fitted::nvls_tree_message_gap;
 }
 
@@ -100,6 +101,12 @@ NvlsRates rates_of(const Communicator& c, CollectiveKind kind, const Plan& plan)
 }
 
 }  // namespace
+
+int nics_of_heads(const Communicator& c) {
+  std::set<int> nics;
+  for (const ChannelNics& one : c.nvls->nics) nics.insert(one.in);
+  return nics.empty() ? std::clamp(c.nics.count, 1, c.nvls->channels) : static_cast<int>(nics.size());
+}
 
 /// What a node has to scatter, reduce and gather of a loop's chunks fills a pipe, then flows at the rate that NCCL's
 /// tuning has for it today. However little a loop has, every head is signalled.
@@ -129,7 +136,7 @@ NvlsRun nvls_tree_run(const Communicator& c, CollectiveKind kind, Bytes size, co
   const double together = plan.channels * c.nvls->channels, chunk = nvls_tree_chunk(c, bytes, together);
   const double loop = chunk * together;
   const Load network = longest({{loop / between.rate, between.name},
-                                {loop / most_across_nodes(c, plan.protocol, c.nics.count), nics_name(c)},
+                                {loop / most_across_nodes(c, plan.protocol, nics_of_heads(c)), nics_name(c)},
                                 {nvls_tree_messages(c, plan), "messages"}});
   const Load full = longest({{loop / rates.inside, "NVLink"}, network});
   const SpineTimes spines = spines_of(c, plan, chunk, network.seconds);

@@ -25,4 +25,7 @@ struct NvlsRun {
 NvlsRun nvls_run(const Communicator&, CollectiveKind, Bytes size, const Plan&);
 NvlsRun nvls_tree_run(const Communicator&, CollectiveKind, Bytes size, const Plan&);
 
+/// Over several nodes: of a node, those that its heads have.
+int nics_of_heads(const Communicator&);
+
 }  // namespace collcast::nccl

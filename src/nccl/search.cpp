@@ -7,6 +7,7 @@
 
 #include "nccl/nearest_nics.hpp"
 #include "nccl/nvlink_ways.hpp"
+#include "nccl/nvls_search.hpp"
 #include "nccl/paths_to_nics.hpp"
 #include "nccl/search_speeds.hpp"
 #include "nccl/terms.hpp"
@@ -14,8 +15,6 @@
 namespace collcast::nccl {
 
 namespace {
-
-constexpr int most_heads = 32;  ///< of NVLS
 
 /// A way over straight NVLinks past all of `gpus` and back, which books its speed on each link that it takes. `path`
 /// has its first GPU.
@@ -163,13 +162,6 @@ bool double_channels(const System& system, Best& best) {
 
 Bandwidth bandwidth(double speed) { return Bandwidth(speed * 1e9); }
 
-/// The largest speed of a list that does not pass `most`; 0: none.
-double largest(std::span<const double> list, double most) {
-  for (const double speed : list)
-    if (speed <= most + slack) return speed;
-  return 0;
-}
-
 PathType type_over_pcie(const System& system, const std::vector<int>& gpus) {
   PathType worst = PathType::loc;
   for (std::size_t i = 0; i < gpus.size(); ++i) {
@@ -177,47 +169,6 @@ PathType type_over_pcie(const System& system, const std::vector<int>& gpus) {
     worst = std::max(worst, hop ? hop->type : PathType::dis);
   }
   return worst;
-}
-
-/// Every head's GPU takes in from and hands out to all, and twice for itself.
-double nvls_speed(const System& system, std::span<const double> list, int heads) {
-  return largest(list, system.nvlink_speed / (heads + 1));
-}
-
-/// Of heads on one node, what they would have between nodes: its last pass raises that step by step until it is no less
-/// than twice what they have inside, and here nothing holds it. NCCL's choice does not ask for it.
-double nvls_raised(std::span<const double> list, double inside) {
-  auto at = std::ranges::find(list, inside);
-  while (at != list.begin() && *at < 2 * inside - slack) --at;
-  return *at;
-}
-
-/// NCCL sets NVLS up for three GPUs of a node and more [src/transport/nvls.cc, ncclNvlsInit].
-bool has_nvls(const System& system, const std::vector<int>& gpus) {
-  return system.nvswitch && system.compute_capability >= 90 && gpus.size() > 2;
-}
-
-Graph nvls_graph(const std::vector<int>& gpus, double inside, double between, PathType network) {
-  const int heads = std::min(most_heads, static_cast<int>(gpus.size()));
-  Graph out{GraphPattern::nvls, heads, bandwidth(inside), bandwidth(between), PathType::nvl, network, {}, {}};
-  for (int head = 0; head < heads; ++head) out.order.push_back({gpus[static_cast<std::size_t>(head)]});
-  return out;
-}
-
-/// Each head's own: the first of its nearest, over which heads that share several are spread.
-std::vector<ChannelNics> nics_of_heads(const System& system, const Nearest& near, const Graph& nvls) {
-  std::vector<ChannelNics> out;
-  std::map<int, int> taken;
-  for (const std::vector<int>& head : nvls.order) {
-    const auto rank = [&](int nic) { return std::pair(way_to_nic(system, near, head.front(), nic), taken[nic]); };
-    int best = near.gpus.begin()->first;
-    for (const auto& [nic, ways] : near.gpus)
-      if (rank(nic) < rank(best)) best = nic;
-    ++taken[best];
-    const PathType way = way_to_nic(system, near, head.front(), best);
-    out.push_back({best, best, way, way});
-  }
-  return out;
 }
 
 Found search_inside(const System& system, const std::vector<int>& gpus, std::optional<int> exactly) {
@@ -242,10 +193,8 @@ Found search_inside(const System& system, const std::vector<int>& gpus, std::opt
     const double speed = largest(list, system.nvlink_speed / best.rings.count);
     out.tree.inside = out.tree.between = bandwidth(speed);
   }
-  if (has_nvls(system, gpus)) {
-    const double speed = nvls_speed(system, list, std::min(most_heads, static_cast<int>(gpus.size())));
-    if (speed > 0) out.nvls = nvls_graph(gpus, speed, nvls_raised(list, speed), PathType::pix);
-  }
+  out.nvls = search_nvls(system, gpus);
+  out.nvls_link = nvls_link(system, gpus, list);
   return out;
 }
 
@@ -409,19 +358,6 @@ Graph tree_graph(const OfSeveral& of, double between, Chains chains) {
           std::move(chains.rings.nics)};
 }
 
-std::optional<Graph> nvls_across(const OfSeveral& of, double nic_rate) {
-  if (!has_nvls(of.system, of.gpus)) return std::nullopt;
-  const int heads = std::min(most_heads, static_cast<int>(of.gpus.size()));
-  const double inside = nvls_speed(of.system, of.list, heads);
-  // A head has one NIC, however many are beside its GPU; where there are fewer, heads share them.
-  const double of_nics = nic_rate * std::min(of.nics(), heads) / heads;
-  const double between = largest(of.list, std::min(of_nics, 2 * inside));
-  if (inside <= 0 || between <= 0) return std::nullopt;
-  Graph out = nvls_graph(of.gpus, inside, between, of.near.type);
-  out.nics = nics_of_heads(of.system, of.near, out);
-  return out;
-}
-
 std::optional<Found> search_across(const System& system, const std::vector<int>& gpus, std::optional<int> exactly) {
   OfSeveral of{system, gpus, nearest_nics(system, gpus), speeds(system.compute_capability, true),
                gpus.size() > 1 && system.has_nvlink()};
@@ -453,7 +389,8 @@ std::optional<Found> search_across(const System& system, const std::vector<int>&
   out.trees_held_by_nics = chains.held_by_nics;
   out.ring = ring_graph(of, *best);
   out.tree = tree_graph(of, between, std::move(chains));
-  out.nvls = nvls_across(of, out.nic_rate);
+  out.nvls = search_nvls(system, gpus, of.near);
+  out.nvls_link = nvls_link(system, gpus, of.list);
   return out;
 }
 

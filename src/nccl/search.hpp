@@ -20,6 +20,7 @@ namespace collcast::nccl {
 struct Found {
   Graph ring, tree;
   std::optional<Graph> nvls;
+  double nvls_link = 0;  ///< of a GPU under NVLS (nvls_search.hpp)
   bool nvlink = false;
   int nics = 0;         ///< that channels use
   double nic_rate = 0;  ///< of each, GB/s: its line rate, or what PCIe carries between NICs and GPUs where that is less

@@ -25,4 +25,11 @@ inline std::span<const double> speeds(int compute_capability, bool between) {
   return between ? std::span<const double>(between_volta) : inside_volta;
 }
 
+/// The largest speed of a list that does not pass `most`; 0: none.
+inline double largest(std::span<const double> list, double most) {
+  for (const double speed : list)
+    if (speed <= most + slack) return speed;
+  return 0;
+}
+
 }  // namespace collcast::nccl

@@ -94,12 +94,6 @@ int messages_in_a_row(int nodes) {
   return most;
 }
 
-/// Of a node, those beside its heads.
-double nics_of_heads(const Question& q) {
-  const double nics = q.fabric.nics_per_node(), of_each = nics / q.fabric.ranks_per_node();
-  return std::clamp(std::ceil(q.c.nvls->channels * of_each), 1.0, std::max(1.0, nics));
-}
-
 NvlsRun run_of(const Question& q) {
   return q.c.nodes > 1 ? nvls_tree_run(q.c, q.kind, q.size, q.plan) : nvls_run(q.c, q.kind, q.size, q.plan);
 }
@@ -124,7 +118,7 @@ Result<Program> switch_program(const Question& q) {
   double seen = (way.stages / way.load * run.inside - run.data.seconds) * share;
   if (tree) {
     const double sends = tree_messages(c);
-    rates.nic = sends * q.bytes() / run.between / nics_of_heads(q);
+    rates.nic = sends * q.bytes() / run.between / nics_of_heads(c);
     rates.of_line = of_line(c, q.plan.protocol);
     rates.network = c.factors.network_hop;
     rates.way = c.factors.network_hop * c.network_latency.count();

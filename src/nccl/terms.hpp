@@ -27,9 +27,11 @@ inline int usual_nvls_channels(const Communicator& c) {
 }
 
 /// Of NVLS and its tree, size over time by the newest constants of NCCL that are known here, bytes per second: what
-/// heads take in and hand out inside their node, over nodes what NICs are booked for, and of a tree NCCL's cap.
+/// the switch has for heads inside their node, over nodes what NICs are booked for, and of a tree NCCL's cap; and what
+/// NCCL itself believes of all of them, by the speed that its search has inside.
 struct NvlsRates {
   double inside = 0, booked = 0, cap = 0;
+  double believed = 0;
 };
 NvlsRates todays_nvls_rates(const Communicator&, CollectiveKind, Algorithm);
 

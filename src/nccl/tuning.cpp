@@ -101,12 +101,17 @@ int ring_steps(CollectiveKind kind, int ranks) {
   return kind == CollectiveKind::broadcast || kind == CollectiveKind::reduce ? ranks : ranks - 1;
 }
 
+/// What NVLS reaches of its links by a kind's bus rate.
+double nvls_reached(const Communicator& c, CollectiveKind kind) {
+  const double per_node = c.ranks_per_node;
+  return tuned::nvls_efficiency[at(generation(c))] *
+         (kind == CollectiveKind::all_reduce ? 2 : (per_node - 1) / per_node);
+}
+
 /// Of one channel of NVLS: what heads take in and hand out.
 double nvls_inside(const Communicator& c, CollectiveKind kind) {
-  const Graph& graph = *c.nvls;
-  const double heads = graph.channels, per_node = c.ranks_per_node;
-  const double inside = gb(graph.inside) * tuned::nvls_efficiency[at(generation(c))] * (heads - 1) / heads;
-  return inside * (kind == CollectiveKind::all_reduce ? 2 : (per_node - 1) / per_node);
+  const double heads = c.nvls->channels;
+  return gb(c.nvls->inside) * (heads - 1) / heads * nvls_reached(c, kind);
 }
 
 /// Of the bus rate, the algorithm's: gathers and scatters have it as it is.
@@ -400,8 +405,10 @@ bool is_point_to_point(CollectiveKind kind) {
 }
 
 NvlsRates todays_nvls_rates(const Communicator& c, CollectiveKind kind, Algorithm a) {
-  const double channels = 1e9 * c.nvls->channels * nvls_ratio(c, kind);
-  NvlsRates out{channels * nvls_inside(c, kind), unlimited, unlimited};
+  const double ratio = nvls_ratio(c, kind), channels = 1e9 * c.nvls->channels * ratio;
+  // A GPU's links have all data and once more a head's part of them.
+  const double inside = c.gpu.nvls.value() / (1 + 1.0 / c.nvls->channels) * nvls_reached(c, kind) * ratio;
+  NvlsRates out{inside, unlimited, unlimited, channels * nvls_per_channel(c, kind, a)};
   if (is_nvls_over_network(c, a)) out.booked = channels * gb(c.nvls->between);
   if (a == Algorithm::nvls_tree) {
     out.booked = channels * nvls_between(c);

@@ -341,6 +341,28 @@ TEST_CASE("GPUs that the other machine does not have are refused, other models o
     CHECK_FALSE(exchange::complete(*node, test::shipped_machine(none), "m").ok());
 }
 
+TEST_CASE("what GPUs count as is said, by their name or, where nobody knows it, by their PCI id") {
+  const auto warnings = [](const std::string& first, const std::string& second) {
+    const auto of = [](int dev, const std::string& id) {
+      std::string out = gpu(dev);
+      out.replace(out.find("sm=\"80\""), 7, "sm=\"89\"");
+      return out.replace(out.find("class="), 6, "vendor=\"0x10de\" device=\"" + id + "\" class=");
+    };
+    const auto made =
+        exchange::complete(node_of(system_of(of(0, first) + of(1, second))), test::shipped_machine("l40s-pcie"), "m");
+    REQUIRE(made.ok());
+    Errors out;
+    for (const Diagnostic& d : made->warnings)
+      if (d.message.find("PCI id") != std::string::npos) out.push_back(d.message);
+    return out;
+  };
+  CHECK(warnings("0x26b9", "0x26b9").empty());
+  CHECK(warnings("0x27b8", "0x27b8") == Errors{"the GPU is L4 by its PCI id, l40s-pcie has L40S"});
+  const std::string unknown = "no GPU of PCI id 0x27bf is known: it counts as l40s-pcie's L40S";
+  CHECK(warnings("0x27bf", "0x27bf") == Errors{unknown});
+  CHECK(warnings("0x27bf", "0x26b9") == Errors{unknown});
+}
+
 namespace {
 
 /// A NIC on a PCIe port of its own, of 16 lanes at 16 GT/s: 24 GB/s as NCCL counts it.

@@ -54,6 +54,21 @@ Fabric built(const std::string& name, int nodes, const std::vector<std::string>&
   return *fabric;
 }
 
+Fabric without_nic(const std::string& name, int nic, int nodes) {
+  TopologySpec spec = shipped(name);
+  const auto nics = std::ranges::find(spec.devices, DeviceKind::nic, &DeviceGroup::kind);
+  REQUIRE(nics != spec.devices.end());
+  const auto links = std::ranges::find(spec.links, nics->name, &LinkGroup::from);
+  REQUIRE((links != spec.links.end() && links->wiring == Wiring::one_to_one));
+  links->wiring = Wiring::pairs;
+  for (int i = 0; i + 1 < nics->count; ++i) links->pairs.emplace_back(i, i < nic ? i : i + 1);
+  --nics->count;
+  const Result<Fabric> fabric = Fabric::build(spec, nodes);
+  INFO(name << ": " << to_text(fabric.errors()));
+  REQUIRE(fabric.ok());
+  return *fabric;
+}
+
 nccl::Communicator communicator(const std::string& name, int nodes, int per_node,
                                 const nccl::Environment& environment) {
   const Fabric fabric = built(name, nodes);

@@ -19,6 +19,9 @@ std::vector<std::string> machines_of_gpus();
 /// With `sets` as of --set.
 Fabric built(const std::string& name, int nodes, const std::vector<std::string>& sets = {});
 
+/// A machine whose NICs each have a PCIe switch of their own, without one of them.
+Fabric without_nic(const std::string& name, int nic, int nodes);
+
 /// The first `per_node` GPUs of each node (0: all).
 nccl::Communicator communicator(const std::string& name, int nodes, int per_node = 0,
                                 const nccl::Environment& environment = {});

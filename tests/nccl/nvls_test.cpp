@@ -2,6 +2,7 @@
 #include <catch2/catch.hpp>
 
 #include "machines.hpp"
+#include "nccl/nvls.hpp"
 #include "nccl/run_constants.hpp"
 
 using namespace collcast;
@@ -204,6 +205,22 @@ TEST_CASE("NVLS on a node takes no longer than its tree does over that node and 
       CHECK(time(one, Algorithm::nvls) <= time(two, Algorithm::nvls_tree));
     }
   }
+}
+
+TEST_CASE("what the switch moves depends on the number of heads, not on the NICs that they have") {
+  const auto inside = [](const Fabric& fabric) {
+    const auto c = nccl::connect(fabric, Group::strided(Rank(0), 1, 16));
+    REQUIRE(c.ok());
+    const Bytes size(std::int64_t{1} << 30);
+    const nccl::Plan plan = test::planned_as(*c, summed, size, Algorithm::nvls_tree, Protocol::simple);
+    return nccl::nvls_tree_run(*c, summed, size, plan).inside;
+  };
+  const double usual = inside(test::built("dgx-h100", 2));
+  for (const char* rate : {"50Gb/s", "200Gb/s", "800Gb/s"})
+    CHECK(inside(test::built("dgx-h100", 2, {std::string("network.link.bandwidth=") + rate})) == Approx(usual));
+  // A GPU has all data and a head's part of them once more.
+  CHECK(inside(test::without_nic("dgx-h100", 3, 2)) == Approx(usual * (1 + 1.0 / 7) / (1 + 1.0 / 8)));
+  CHECK(inside(test::built("gcp-a3-high", 2)) == Approx(usual * (1 + 1.0 / 4) / (1 + 1.0 / 8)));
 }
 
 TEST_CASE("what holds a tree of NVLS across nodes is called by its name") {

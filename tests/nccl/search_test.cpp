@@ -70,6 +70,41 @@ TEST_CASE(
   CHECK(is(heads("gb200-nvl72", 0), {32, 20, 40}));  // 721.8 / 33
 }
 
+TEST_CASE("across nodes a NIC has one head of NVLS at most, and v is searched inside and between nodes together") {
+  const auto heads = [](const Fabric& fabric) {
+    const auto c = nccl::connect(fabric, Group::strided(Rank(0), 1, 2 * fabric.ranks_per_node()));
+    REQUIRE(c.ok());
+    REQUIRE(c->nvls);
+    const Graph& graph = *c->nvls;
+    std::set<int> gpus, nics;
+    for (const auto& order : graph.order) gpus.insert(order.front());
+    for (const nccl::ChannelNics& one : graph.nics) nics.insert(one.in);
+    const auto count = static_cast<std::size_t>(graph.channels);
+    CHECK(gpus.size() == count);
+    CHECK(nics.size() == count);
+    CHECK(graph.channels <= fabric.nics_per_node());
+    CHECK(graph.channels <= fabric.ranks_per_node());
+    CHECK((graph.channels + 1) * graph.inside.value() <= 721.8e9);
+    return graph;
+  };
+  const auto at = [&](const char* machine, const std::string& rate) {
+    return heads(test::built(machine, 2, {"network.link.bandwidth=" + rate}));
+  };
+  // Seven heads of 45 are 8 x 45 of 370.8; eight would be 9 x 40.
+  CHECK(is(heads(test::without_nic("dgx-h100", 3, 2)), {7, 45, 48}));
+  CHECK(is(heads(test::without_nic("dgx-b200", 0, 2)), {7, 48, 48}));
+  CHECK(is(heads(test::built("gcp-a3-high", 2)), {4, 24, 24}));
+  CHECK(is(at("gcp-a3-high", "400Gb/s"), {4, 48, 48}));
+  // What NICs do not have is no speed inside either.
+  CHECK(is(at("dgx-h100", "200Gb/s"), {8, 24, 24}));
+  CHECK(is(at("dgx-h100", "100Gb/s"), {8, 12, 12}));
+  CHECK(is(at("dgx-h100", "360Gb/s"), {8, 40, 45}));
+  CHECK(is(at("dgx-b200", "800Gb/s"), {8, 48, 48}));            // by PCIe 5
+  CHECK(is(heads(test::built("hgx-h800", 2)), {8, 17.5, 40}));  // 164.8 / 9, raised to no less than 35
+  for (const std::string& name : test::machines_of_gpus())
+    if (test::communicator(name, 2).nvls) heads(test::built(name, 2));
+}
+
 TEST_CASE("boxes of eight NICs across nodes: a channel per NIC, trees faster inside") {
   SECTION("HDR on PCIe 4: 24 of the NIC's 25; trees 7 x 30 of 240 inside") {
     const Communicator c = test::communicator("dgx-a100", 2);

@@ -61,6 +61,38 @@ TEST_CASE("the NCCL of a test is the library that nccl-tests' first line names")
   CHECK(none->tables.at(0).facts.nccl_version.empty());
 }
 
+TEST_CASE("a log's variables are those that NCCL says were set") {
+  using Variables = std::vector<std::pair<std::string, std::string>>;
+  const std::string row = "8 2 float sum -1 12.50 0.00 0.00 0 12.25 0.00 0.00 0\n";
+  const auto set = [](const std::string& variable, const std::string& value, int rank = 0) {
+    return "node1:47" + std::to_string(11 + rank) + ":4800 [0] NCCL INFO " + variable + " set by environment to " +
+           value + "\n";
+  };
+  const std::string algorithm = set("NCCL_ALGO", "Ring"), enabled = set("NCCL_NVLS_ENABLE", "0.");
+  const auto one = log_of(devices + enabled + algorithm + set("PATH", "/bin") + set("NCCL_ALGO", "Ring.", 1) +
+                          new_heading + row + ending);
+  REQUIRE(one.ok());
+  CHECK(one->warnings.empty());
+  CHECK(one->tables.at(0).facts.environment == Variables{{"NCCL_NVLS_ENABLE", "0"}, {"NCCL_ALGO", "Ring"}});
+  CHECK(log_of(devices + new_heading + row + ending)->tables.at(0).facts.environment.empty());
+
+  const auto unlike = log_of(devices + algorithm + set("NCCL_ALGO", "Tree", 1) + set("NCCL_ALGO", "Tree", 1) +
+                             new_heading + row + ending);
+  REQUIRE(unlike->warnings.size() == 1);
+  CHECK(to_text(unlike->warnings[0].where) == "t.log:7:1");
+  CHECK(unlike->warnings[0].message == "NCCL_ALGO is 'Tree' here and another value before");
+  CHECK(unlike->tables.at(0).facts.environment == Variables{{"NCCL_ALGO", "Ring"}});
+
+  // Each test has its own, though another rank's line may come before the first one of the test's own.
+  const auto two = log_of(devices + algorithm + new_heading + row + ending + set("NCCL_ALGO", "Tree", 1) + devices +
+                          set("NCCL_ALGO", "Tree") + new_heading + row + ending + devices + new_heading + row + ending);
+  REQUIRE(two->tables.size() == 3);
+  CHECK(two->warnings.empty());
+  CHECK(two->tables[0].facts.environment == Variables{{"NCCL_ALGO", "Ring"}});
+  CHECK(two->tables[1].facts.environment == Variables{{"NCCL_ALGO", "Tree"}});
+  CHECK(two->tables[2].facts.environment.empty());
+}
+
 namespace {
 
 /// A log of an all-reduce of eight ranks in one process, without some of its lines of ranks.

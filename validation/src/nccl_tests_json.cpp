@@ -23,6 +23,7 @@
 #include "lines.hpp"
 #include "printed_rate.hpp"
 #include "rank_count.hpp"
+#include "run_variables.hpp"
 #include "values.hpp"
 
 namespace collcast {
@@ -115,14 +116,6 @@ const std::vector<KnownShape>& known_shapes() {
       {{"results", "[]", "out_of_place"}, "a map", "expected a map with time, alg_bw and bus_bw"},
       {{"results", "[]", "in_place"}, "a map", "expected a map with time, alg_bw and bus_bw"}};
   return all;
-}
-
-/// Of the variables that a run had, those that a forecast or a calibration goes by. Images of containers set
-/// NCCL_VERSION.
-bool is_of_nccl(std::string_view name) {
-  constexpr std::array<std::string_view, 4> prefixes{"NCCL_", "FI_", "OFI_NCCL_", "UCX_"};
-  return std::any_of(prefixes.begin(), prefixes.end(), [&](std::string_view p) { return name.starts_with(p); }) &&
-         name != "NCCL_VERSION" && !name.starts_with("NCCL_TESTS_");
 }
 
 /// One element of results[].
@@ -415,10 +408,7 @@ class JsonReader : public nlohmann::json_sax<json> {
   void variable(const std::string& text) {
     const std::size_t equals = text.find('=');
     if (equals == std::string::npos || !is_of_nccl(text.substr(0, equals))) return;
-    auto& all = table_.facts.environment;
-    const std::string name = text.substr(0, equals);
-    if (std::none_of(all.begin(), all.end(), [&](const auto& other) { return other.first == name; }))
-      all.emplace_back(name, text.substr(equals + 1));
+    add_variable(table_.facts.environment, text.substr(0, equals), text.substr(equals + 1));
   }
   /// What stands among the results and is no map.
   void no_result(const std::string& what) {

@@ -18,6 +18,7 @@
 #include "lines.hpp"
 #include "printed_rate.hpp"
 #include "rank_count.hpp"
+#include "run_variables.hpp"
 #include "values.hpp"
 
 namespace collcast {
@@ -111,7 +112,7 @@ class LogReader {
     }
     // A log that breaks off within a row.
     if (!lines.ended() && in_rows_ && all_digits(row[0].text)) return cut_off(lines);
-    remark(text);
+    remark(lines, text);
   }
 
   Result<Readings> finish(const Lines& lines) {
@@ -157,7 +158,7 @@ class LogReader {
       complete_ = true;
       return;
     }
-    remark(text);
+    remark(lines, text);
   }
 
   /// A new test, where one has rows already.
@@ -167,7 +168,11 @@ class LogReader {
       if (!test_.points.empty() && surely && !complete_)
         out_.warnings.push_back({lines.at(1), "another test begins before the end of the one before: it did not finish",
                                  "the rows that are there are used"});
-      if (!test_.points.empty()) keep(!surely || complete_);
+      if (!test_.points.empty()) {
+        keep(!surely || complete_);
+        variables_ = std::exchange(variables_of_next_, {});
+        said_unlike_.clear();
+      }
       hosts_.clear();
       ranks_.clear();
       processes_.clear();
@@ -447,19 +452,42 @@ class LogReader {
   }
 
   /// A command line or a line of NCCL's.
-  void remark(std::string_view text) {
+  void remark(const Lines& lines, std::string_view text) {
     if (const std::string_view test = test_named_in(text); !test.empty()) kind_ = std::string(test);
     constexpr std::string_view version = "NCCL version ";
     if (const std::size_t at = text.find(version); at != std::string_view::npos) {
       const std::string_view rest = text.substr(at + version.size());
       nccl_version_ = std::string(rest.substr(0, rest.find_first_not_of("0123456789.")));
     }
+    variable(lines, text);
+  }
+
+  /// "node1:4711:4800 [0] NCCL INFO NCCL_ALGO set by environment to Ring", with a full stop of those that are numbers.
+  void variable(const Lines& lines, std::string_view text) {
+    constexpr std::string_view set = " set by environment to ";
+    const std::size_t at = text.find(set);
+    if (at == std::string_view::npos || at == 0) return;
+    const std::size_t blank = text.find_last_of(" \t", at - 1);
+    const std::string_view name =
+        text.substr(blank == std::string_view::npos ? 0 : blank + 1).substr(0, at - blank - 1);
+    std::string_view value = text.substr(at + set.size());
+    value = value.substr(0, value.find_last_not_of(" \t\r") + 1);
+    if (value.ends_with('.')) value.remove_suffix(1);
+    if (!is_of_nccl(name)) return;
+    // What ranks of the next test say may be there before its first line, which is another rank's.
+    auto& all = complete_ ? variables_of_next_ : variables_;
+    if (add_variable(all, std::string(name), std::string(value))) return;
+    if (said_unlike_.insert(std::string(name)).second)
+      out_.warnings.push_back({lines.at(1 + skipped_),
+                               fmt::format("{} is '{}' here and another value before", name, printable(value)),
+                               "the first counts; do all ranks have the same variables?"});
   }
 
   void keep(bool complete) {
     MeasuredFacts& f = test_.facts;
     if (f.collective.empty()) f.collective = kind_;
     f.gpu = gpu_;
+    f.environment = variables_;
     if (f.nccl_version.empty()) f.nccl_version = nccl_version_;
     f.ranks = static_cast<int>(ranks_.size());
     f.nodes = static_cast<int>(hosts_.size());
@@ -503,6 +531,8 @@ class LogReader {
   RankEvidence evidence_;
   WrongResults wrong_results_;
   std::string gpu_, kind_, nccl_version_;
+  std::vector<std::pair<std::string, std::string>> variables_, variables_of_next_;
+  std::set<std::string> said_unlike_;
   bool devices_seen_ = false, complete_ = false, in_rows_ = false, warned_ = false;
   bool lacking_ = false;  ///< a row of the test was left out
   bool said_operation_ = false, said_mixed_ = false;

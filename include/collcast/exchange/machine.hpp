@@ -50,6 +50,7 @@ struct ForeignNode {
   std::string cpu_said;
   std::vector<Attached> switches, gpus, nics;
   std::string gpu_model;                  ///< by its PCI id; empty: not said or not known
+  std::vector<unsigned> unknown_gpus;     ///< PCI ids that are said and not known, each once
   std::optional<int> compute_capability;  ///< stated
   Location gpu_where;
   Nvlinks nvlinks;

@@ -89,6 +89,7 @@ struct PairTerms {
 /// Of a GPU's links on its node.
 struct GpuTerms {
   Bandwidth nvlink{};        ///< of one GPU; without NVLink 0
+  Bandwidth nvls{};          ///< of these what NVLS moves, before its efficiency, both all data and a head's part
   bool has_nvlinks = false;  ///< also where the group's channels go over PCIe
   double ring_links = 1;     ///< share of it that rings can fill where NVLinks are straight
   double tree_sends = 1;     ///< of a tree's chunk, by the GPU of a node that sends most, mean of its channels
