@@ -8,6 +8,7 @@
 #include "collcast/nccl/links.hpp"
 #include "collcast/topology/wiring.hpp"
 #include "nccl/nvlink_ways.hpp"
+#include "nccl/terms.hpp"
 
 namespace collcast::nccl {
 
@@ -92,22 +93,41 @@ std::optional<Bandwidth> ring_rate(const System& system, const std::vector<std::
   return Bandwidth(static_cast<double>(orders.size()) / loads.busiest());
 }
 
-std::optional<PairRates> pair_rates(const System& system, const std::vector<int>& gpus, int nodes) {
+std::optional<PairRates> pair_rates(const System& system, const std::vector<int>& gpus, int nodes,
+                                    std::optional<int> root) {
   if (!system.has_nvlink() || system.nvswitch || gpus.size() < 2) return std::nullopt;
   const double peers = static_cast<double>(gpus.size()) - 1;
+  const int of_root = root.value_or(gpus.front());
   Loads all(system, gpus), row(system, gpus), to_root(system, gpus), from_root(system, gpus);
   for (std::size_t i = 0; i < gpus.size(); ++i) {
     for (const int other : gpus)
       if (other != gpus[i]) all.add(gpus[i], other);
     // The last one's next is on another node.
     if (nodes == 1 || i + 1 < gpus.size()) row.add(gpus[i], gpus[(i + 1) % gpus.size()]);
-    if (i == 0) continue;
+    if (gpus[i] == of_root) continue;
     // A pair's way is found from the receiver: both directions may have another GPU between them.
-    to_root.add(gpus[i], gpus[0]);
-    from_root.add(gpus[0], gpus[i]);
+    to_root.add(gpus[i], of_root);
+    from_root.add(of_root, gpus[i]);
   }
   return PairRates{Bandwidth(peers / all.busiest()), Bandwidth(1 / row.busiest()), Bandwidth(peers / to_root.busiest()),
                    Bandwidth(peers / from_root.busiest())};
+}
+
+PairRates together(const std::vector<RatesOfNode>& nodes) {
+  const auto peers = [](const RatesOfNode& node) { return static_cast<double>(node.gpus) - 1; };
+  double most = 0, seconds = 0;
+  for (const RatesOfNode& node : nodes) most = std::max(most, peers(node));
+  PairRates out = uniform(Bandwidth(unlimited));
+  for (const RatesOfNode& node : nodes) {
+    if (node.gpus < 2) continue;
+    seconds = std::max(seconds, peers(node) / node.rates.all.value());
+    out.next = std::min(out.next, node.rates.next);
+    if (!node.has_root) continue;
+    out.gather = node.rates.gather;
+    out.scatter = node.rates.scatter;
+  }
+  out.all = Bandwidth(most / seconds);
+  return out;
 }
 
 }  // namespace collcast::nccl

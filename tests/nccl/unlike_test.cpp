@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <optional>
 
 #include "collcast/evaluate/by_nccl.hpp"
 #include "collcast/nccl/program.hpp"
@@ -167,5 +168,33 @@ TEST_CASE("a ring's hops in a row cross nodes as often as the ring does") {
       for (const std::int64_t bytes : {std::int64_t{8}, std::int64_t{8} << 10, std::int64_t{1} << 20})
         CHECK(std::abs(deviation(fabric, group, c, CollectiveKind::all_reduce, Bytes(bytes), Algorithm::ring,
                                  protocol)) < 0.08);
+    }
+}
+
+TEST_CASE("a root's peers are those of its own node, whatever GPUs other nodes have") {
+  // Node 1 has the narrow pair 0 and 2, or the wide pair 0 and 3 of a hybrid cube mesh: nothing of the root's passes
+  // it. The closed form took the narrow link for all of the root's parts, twice its simulation's time.
+  const Fabric fabric = test::built("aws-p3dn", 2);
+  for (const std::vector<int>& of_root :
+       std::vector<std::vector<int>>{{0, 1, 2, 3, 4, 5, 6, 7}, {3, 0, 1, 2}, {1, 3}, {2}})
+    for (const CollectiveKind kind : {CollectiveKind::scatter, CollectiveKind::gather, CollectiveKind::alltoall}) {
+      std::optional<Seconds> other;
+      for (const int last : {2, 3}) {
+        std::vector<int> gpus = of_root;
+        for (const int gpu : {0, last}) gpus.push_back(fabric.ranks_per_node() + gpu);
+        std::vector<Rank> ranks;
+        for (const int gpu : gpus) ranks.emplace_back(static_cast<std::uint32_t>(gpu));
+        const Group group = Group::listed(ranks);
+        const Communicator c = *nccl::connect(fabric, group);
+        const Bytes size(64 << 20);
+        const Plan plan = *nccl::plan(c, kind, size);
+        const Seconds closed = nccl::run(c, kind, size, plan).time();
+        const auto program = nccl::program(fabric, group, c, kind, size, plan);
+        INFO("GPUs " << test::words(gpus) << ", " << to_string(kind));
+        REQUIRE(program.ok());
+        CHECK(simulate(*program)->count() == Approx(closed.count()).epsilon(0.01));
+        if (kind != CollectiveKind::alltoall) CHECK(closed.count() == Approx(other.value_or(closed).count()));
+        other = closed;
+      }
     }
 }
