@@ -97,13 +97,15 @@ TopologySpec seen_by_channels(TopologySpec spec, const Rates& r) {
           const Bandwidth full = network.bandwidth * r.of_line;
           network.bandwidth = std::min(network.bandwidth, Bandwidth(r.nic));
           if constexpr (std::is_same_v<Network, LeafSpineNetwork>) keep_uplinks(network, nics, full);
-          network.latency = network.latency * r.network;
+          // What a message's post takes of its NIC is no longer on its way, of which the network's is the last part.
+          network.latency = std::max(Seconds(), network.latency * r.network + Seconds(std::min(0.0, r.beyond) / 2));
         }
         if constexpr (std::is_same_v<Network, StarNetwork> || std::is_same_v<Network, LeafSpineNetwork>)
           network.by_receivers_rail = r.by_receivers_rail;
         if constexpr (std::is_same_v<Network, LeafSpineNetwork>)
           network.spine_latency =
-              std::min(network.spine_latency * r.network, Seconds(std::max(0.0, r.way / 2 - network.latency.count())));
+              std::min(network.spine_latency * r.network,
+                       Seconds(std::max(0.0, (r.way + std::min(0.0, r.beyond)) / 2 - network.latency.count())));
       },
       spec.network);
   if (r.reduces) add_network_members(spec, r.way);

@@ -198,3 +198,16 @@ TEST_CASE("a root's peers are those of its own node, whatever GPUs other nodes h
       }
     }
 }
+
+TEST_CASE("a message's post that its NIC takes time for is not on its way as well") {
+  // The simulation had both, a third above the closed form where several hops of a walk are between nodes.
+  const Fabric fabric = test::built("aws-p3dn", 3);
+  for (const std::vector<int>& gpus : std::vector<std::vector<int>>{{8, 1}, {6, 3}, {8, 1, 1}, {6, 3, 3}})
+    for (const std::int64_t bytes : {std::int64_t{1} << 10, std::int64_t{8} << 10}) {
+      const Group group = test::first_of_nodes(fabric, gpus);
+      const Communicator c = *nccl::connect(fabric, group, test::environment({{"NCCL_PROTO", "LL"}}));
+      INFO(test::words(gpus) << "GPUs, " << bytes << " bytes");
+      CHECK(std::abs(deviation(fabric, group, c, CollectiveKind::all_reduce, Bytes(bytes), Algorithm::ring,
+                               Protocol::ll)) < 0.2);
+    }
+}
