@@ -206,6 +206,12 @@ Fabric by_searched_nics(const Question& q, const Graph& graph, const Fabric& mac
       static_cast<std::size_t>(std::max(1, graph.channels)),
       std::vector<Fabric::PortsOfLane>(static_cast<std::size_t>(machine.nodes())));
   int channel = 0;
+/// Sends and receives by the NICs that NCCL has for them.
+Fabric by_nics_of_pairs(const Question& q, const Fabric& machine) {
+  if (!q.plan.point_to_point || q.c.nodes == 1) return machine;
+  return with_nics_of_pairs(system_of(q.fabric.spec(), q.c.compute_capability, q.c.environment), machine);
+}
+
   for (std::vector<Fabric::PortsOfLane>& of_nodes : ports) {
     for (int node = 0; node < orders.nodes(); ++node) {
       const int own = q.plan.algorithm == Algorithm::ring ? orders.of_ring(node, graph, channel) : channel;
@@ -287,7 +293,7 @@ Result<Fabric> machine_of_channels(const Question& q, const Rates& rates) {
   const Result<Fabric> machine =
       Fabric::build(seen_by_channels(q.fabric.spec(), with_nvlink_ways(q, rates)), q.fabric.nodes());
   if (!machine) return machine.errors();
-  return with_channels(q, rates, by_nvlink_ways(q, relayed(q, rates, *machine)));
+  return with_channels(q, rates, by_nvlink_ways(q, relayed(q, rates, by_nics_of_pairs(q, *machine))));
 }
 
 Result<Program> assembled(const Question& q, const Rates& rates, Pattern pattern, double start) {
