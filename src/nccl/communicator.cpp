@@ -481,12 +481,12 @@ PairTerms pair_terms(const PairNics& nics, bool relayed, const System& system, c
 double share_of_rings(const System& system, const Graph& ring, int nodes, Bandwidth gpu_rate) {
   if (!(gpu_rate > Bandwidth())) return 1;
   double least = 1;
-  const auto share = [&](const std::vector<std::vector<int>>& orders) {
-    const auto reached = ring_rate(system, orders, nodes);
+  const auto share = [&](const std::vector<std::vector<int>>& orders, const std::vector<ChannelNics>& nics) {
+    const auto reached = ring_rate(system, orders, nics, nodes);
     return reached ? reached->value() / gpu_rate.value() : 1;
   };
-  least = std::min(least, share(ring.order));
-  for (const NodeChannels& other : ring.elsewhere) least = std::min(least, share(other.order));
+  least = std::min(least, share(ring.order, ring.nics));
+  for (const NodeChannels& other : ring.elsewhere) least = std::min(least, share(other.order, other.nics));
   return least;
 }
 

@@ -7,6 +7,7 @@
 
 #include "collcast/nccl/links.hpp"
 #include "collcast/topology/wiring.hpp"
+#include "nccl/nearest_nics.hpp"
 #include "nccl/nvlink_ways.hpp"
 #include "nccl/terms.hpp"
 
@@ -80,13 +81,30 @@ bool lacks_nvlinks(const TopologySpec& spec) {
   });
 }
 
-std::optional<Bandwidth> ring_rate(const System& system, const std::vector<std::vector<int>>& orders, int nodes) {
+namespace {
+
+/// The GPU beside the NIC that a ring leaves by, where its last one reaches that over NVLink.
+std::optional<int> relay_of(const System& system, const Nearest& near, const ChannelNics& nics, int last) {
+  if (nics.way_out != PathType::pxn || !near.gpus.contains(nics.out)) return std::nullopt;
+  for (const Nearest::Gpu& one : near.gpus.at(nics.out))
+    if (system.nvlinks[static_cast<std::size_t>(last)][static_cast<std::size_t>(one.gpu)] > 0) return one.gpu;
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<Bandwidth> ring_rate(const System& system, const std::vector<std::vector<int>>& orders,
+                                   const std::vector<ChannelNics>& nics, int nodes) {
   if (!system.has_nvlink() || system.nvswitch || orders.empty()) return std::nullopt;
   const std::vector<int>& gpus = orders.front();
   if (gpus.size() < 2) return std::nullopt;
+  const Nearest near = nodes > 1 ? nearest_nics(system, gpus) : Nearest{};
   Loads loads(system, gpus);
-  for (const std::vector<int>& order : orders) {
+  for (std::size_t channel = 0; channel < orders.size(); ++channel) {
+    const std::vector<int>& order = orders[channel];
     for (std::size_t i = 0; i + 1 < order.size(); ++i) loads.add(order[i], order[i + 1]);
+    if (nodes > 1 && channel < nics.size())
+      if (const auto relay = relay_of(system, near, nics[channel], order.back())) loads.add(order.back(), *relay);
     // The last one's next is on another node.
     if (nodes == 1) loads.add(order.back(), order.front());
   }

@@ -30,8 +30,10 @@ struct RatesOfNode {
 PairRates together(const std::vector<RatesOfNode>&);
 
 /// What a GPU sends over straight NVLinks by rings in these orders, each carrying as much, on one of `nodes` nodes; by
-/// data-sheet rates, until one link is full. None where NVLinks end at a switch or there are none.
-std::optional<Bandwidth> ring_rate(const System&, const std::vector<std::vector<int>>& orders, int nodes);
+/// data-sheet rates, until one link is full. On several a ring passes the link to the GPU beside the NIC that it leaves
+/// by, too, where that relays (PXN). None where NVLinks end at a switch or there are none.
+std::optional<Bandwidth> ring_rate(const System&, const std::vector<std::vector<int>>& orders,
+                                   const std::vector<ChannelNics>& nics, int nodes);
 
 /// Whether a GPU of it has no NVLink to another one, and some third GPU has one to both.
 bool lacks_nvlinks(const TopologySpec&);
