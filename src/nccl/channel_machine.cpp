@@ -97,13 +97,15 @@ TopologySpec seen_by_channels(TopologySpec spec, const Rates& r) {
           const Bandwidth full = network.bandwidth * r.of_line;
           network.bandwidth = std::min(network.bandwidth, Bandwidth(r.nic));
           if constexpr (std::is_same_v<Network, LeafSpineNetwork>) keep_uplinks(network, nics, full);
-          network.latency = network.latency * r.network;
+          // What a message's post takes of its NIC is no longer on its way, of which the network's is the last part.
+          network.latency = std::max(Seconds(), network.latency * r.network + Seconds(std::min(0.0, r.beyond) / 2));
         }
         if constexpr (std::is_same_v<Network, StarNetwork> || std::is_same_v<Network, LeafSpineNetwork>)
           network.by_receivers_rail = r.by_receivers_rail;
         if constexpr (std::is_same_v<Network, LeafSpineNetwork>)
           network.spine_latency =
-              std::min(network.spine_latency * r.network, Seconds(std::max(0.0, r.way / 2 - network.latency.count())));
+              std::min(network.spine_latency * r.network,
+                       Seconds(std::max(0.0, (r.way + std::min(0.0, r.beyond)) / 2 - network.latency.count())));
       },
       spec.network);
   if (r.reduces) add_network_members(spec, r.way);
@@ -138,15 +140,21 @@ Fabric relayed(const Question& q, const Rates& rates, const Fabric& machine) {
   return machine.with_relays(std::move(all));
 }
 
+/// Over NVLink a GPU passes on what others send to the NIC beside it (PXN), if not what they send each other.
+bool relays_over_nvlinks(const Question& q) {
+  return q.c.nodes > 1 && q.c.nvlink && (q.plan.point_to_point ? q.c.pairs.relayed : q.c.environment.relays());
+}
+
 /// Where some pairs of GPUs have no NVLink: which ways NCCL has for them. Over several nodes all NVLinks stay, by which
-/// GPUs reach NICs that are beside others; under NCCL_NVB_DISABLE=1 none passes on, to such a NIC (PXN) neither.
+/// GPUs reach NICs that are beside others; under NCCL_NVB_DISABLE=1 those of the group's GPUs, by which these do.
 Rates with_nvlink_ways(const Question& q, Rates rates) {
   if (!lacks_nvlinks(q.fabric.spec())) return rates;
-  rates.through_gpus = q.c.environment.sends_through_gpus();
-  if (q.c.nodes > 1 && rates.through_gpus) return rates;
+  const bool through_gpus = q.c.environment.sends_through_gpus();
+  rates.through_gpus = through_gpus || relays_over_nvlinks(q);
+  if (q.c.nodes > 1 && through_gpus) return rates;
   rates.nvlinks_of.emplace();
   // Where GPUs are reached over PCIe the closed form has none of them over NVLink.
-  if (rates.through_gpus || q.c.nvlink)
+  if (through_gpus || q.c.nvlink)
     for (int i = 0; i < q.group.size(); ++i) rates.nvlinks_of->insert(gpu_in_node(q.fabric, q.group[i]));
   return rates;
 }
@@ -176,11 +184,15 @@ std::vector<int> gpus_of_each_node(const Question& q) {
 }
 
 /// Pairs without an NVLink of their own, which go through the GPU that NCCL has for it, of several that are as good;
-/// where there is none, on one node, over PCIe and not over three NVLinks.
+/// where there is none, on one node or because none does, over PCIe and not over several NVLinks.
 Fabric by_nvlink_ways(const Question& q, const Fabric& machine) {
   if (!q.c.nvlink || q.c.nvswitch || !lacks_nvlinks(q.fabric.spec())) return machine;
   const System system = system_of(q.fabric.spec(), q.c.compute_capability, q.c.environment);
-  const std::vector<int> gpus = gpus_of_each_node(q);
+  std::vector<int> gpus = gpus_of_each_node(q);
+  if (!system.through_gpus) {
+    gpus.resize(static_cast<std::size_t>(system.gpus));
+    std::iota(gpus.begin(), gpus.end(), 0);
+  }
   std::vector<Fabric::WayInNode> ways;
   for (const int from : gpus)
     for (const int to : gpus) {
@@ -188,10 +200,16 @@ Fabric by_nvlink_ways(const Question& q, const Fabric& machine) {
       const NvlinkWay found = nvlink_way(system, gpus, from, to);
       if (found.type == PathType::nvb)
         ways.push_back({from, to, found.hops.front().second});
-      else if (found.type != PathType::nvl && q.c.nodes == 1)
+      else if (found.type != PathType::nvl && (q.c.nodes == 1 || !system.through_gpus))
         ways.push_back({from, to, -1});
     }
   return machine.with_ways(ways);
+}
+
+/// Sends and receives by the NICs that NCCL has for them.
+Fabric by_nics_of_pairs(const Question& q, const Fabric& machine) {
+  if (!q.plan.point_to_point || q.c.nodes == 1) return machine;
+  return with_nics_of_pairs(system_of(q.fabric.spec(), q.c.compute_capability, q.c.environment), machine);
 }
 
 /// By which NICs rings and trees pass nodes: those that each node's own search found, like nodes or not. A channel's
@@ -284,7 +302,7 @@ Result<Fabric> machine_of_channels(const Question& q, const Rates& rates) {
   const Result<Fabric> machine =
       Fabric::build(seen_by_channels(q.fabric.spec(), with_nvlink_ways(q, rates)), q.fabric.nodes());
   if (!machine) return machine.errors();
-  return with_channels(q, rates, by_nvlink_ways(q, relayed(q, rates, *machine)));
+  return with_channels(q, rates, by_nvlink_ways(q, relayed(q, rates, by_nics_of_pairs(q, *machine))));
 }
 
 Result<Program> assembled(const Question& q, const Rates& rates, Pattern pattern, double start) {

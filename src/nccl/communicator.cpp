@@ -123,13 +123,6 @@ void keep_slowest(Graph& into, const Graph& other, const std::vector<int>& gpus)
   into.type_between = std::max(into.type_between, other.type_between);
 }
 
-void keep_slowest(PairRates& into, const PairRates& other) {
-  into.all = std::min(into.all, other.all);
-  into.next = std::min(into.next, other.next);
-  into.gather = std::min(into.gather, other.gather);
-  into.scatter = std::min(into.scatter, other.scatter);
-}
-
 void keep_slowest(PairNics& into, const PairNics& other) {
   into.nics = std::min(into.nics, other.nics);
   into.of_gpu = std::min(into.of_gpu, other.of_gpu);
@@ -474,13 +467,15 @@ NicTerms nic_terms(const Found& found, const System& system, int nodes) {
   return out;
 }
 
-PairTerms pair_terms(const PairNics& nics, bool relayed, const Fabric& fabric, const Group& group, bool alike) {
+PairTerms pair_terms(const PairNics& nics, bool relayed, const System& system, const Fabric& fabric, const Group& group,
+                     bool alike) {
   PairTerms out;
   out.nics = nics.nics;
   out.nics_of_gpu = nics.of_gpu;
   out.nic_rate = Bandwidth(nics.nic_rate * 1e9);
   out.gpu_rate = Bandwidth(nics.gpu_rate * 1e9);
-  if (!alike && fabric.nics_per_node() > 0) out.loads = pair_loads(fabric, group, out.nics_of_gpu, relayed);
+  if (!alike && fabric.nics_per_node() > 0)
+    out.loads = pair_loads(with_nics_of_pairs(system, fabric), group, out.nics_of_gpu, relayed);
   out.relayed = relayed;
   return out;
 }
@@ -489,30 +484,39 @@ PairTerms pair_terms(const PairNics& nics, bool relayed, const Fabric& fabric, c
 double share_of_rings(const System& system, const Graph& ring, int nodes, Bandwidth gpu_rate) {
   if (!(gpu_rate > Bandwidth())) return 1;
   double least = 1;
-  const auto share = [&](const std::vector<std::vector<int>>& orders) {
-    const auto reached = ring_rate(system, orders, nodes);
+  const auto share = [&](const std::vector<std::vector<int>>& orders, const std::vector<ChannelNics>& nics) {
+    const auto reached = ring_rate(system, orders, nics, nodes);
     return reached ? reached->value() / gpu_rate.value() : 1;
   };
-  least = std::min(least, share(ring.order));
-  for (const NodeChannels& other : ring.elsewhere) least = std::min(least, share(other.order));
+  least = std::min(least, share(ring.order, ring.nics));
+  for (const NodeChannels& other : ring.elsewhere) least = std::min(least, share(other.order, other.nics));
   return least;
 }
 
-/// Of GPUs whose ways are PCIe's: what a ring inside their node has, whatever NICs do to one over several.
-PairRates rates_over_pcie(const Communicator& c, const System& system, const std::vector<std::vector<int>>& unlike) {
-  std::optional<Bandwidth> slowest;
-  if (c.nodes > 1)
-    for (const std::vector<int>& gpus : unlike)
-      if (gpus.size() > 1)
-        if (const auto found = search(system, gpus, 1))
-          slowest = std::min(slowest.value_or(found->ring.together().inside), found->ring.together().inside);
-  const Bandwidth each = slowest.value_or(c.ring.together().inside);
-  return {each, each, each, each};
+/// Where the group's first rank is, as root of a gather or scatter.
+struct Root {
+  int gpu = 0;
+  const std::vector<int>& on_node;  ///< the group's GPUs there
+};
+
+/// Of a set of GPUs that nodes have. Where ways are PCIe's, what a ring inside their node has, whatever NICs do to one
+/// over several.
+RatesOfNode rates_of_node(const Communicator& c, bool over_nvlink, const System& system, const std::vector<int>& gpus,
+                          const Root& root) {
+  RatesOfNode out{static_cast<int>(gpus.size()), gpus == root.on_node, {}};
+  if (over_nvlink) {
+    const auto straight = pair_rates(system, gpus, c.nodes, out.has_root ? root.gpu : gpus.front());
+    out.rates = straight.value_or(uniform(system.nvlink_rate));
+    return out;
+  }
+  const auto found = c.nodes > 1 ? search(system, gpus, 1) : std::nullopt;
+  out.rates = uniform((found ? found->ring : c.ring).together().inside);
+  return out;
 }
 
 /// Of a communicator that has its channels.
 GpuTerms gpu_terms(const Communicator& c, const Found& found, const System& system,
-                   const std::vector<std::vector<int>>& unlike) {
+                   const std::vector<std::vector<int>>& unlike, const Root& root) {
   const bool over_nvlink = found.nvlink;
   GpuTerms out;
   out.nvlink = over_nvlink ? system.nvlink_rate : Bandwidth();
@@ -520,11 +524,10 @@ GpuTerms gpu_terms(const Communicator& c, const Found& found, const System& syst
   out.has_nvlinks = system.has_nvlink();
   out.ring_links = share_of_rings(system, c.ring, c.nodes, out.nvlink);
   out.tree_sends = tree_sends(c);
-  out.pair_rates = {out.nvlink, out.nvlink, out.nvlink, out.nvlink};
-  if (!over_nvlink) out.pair_rates = rates_over_pcie(c, system, unlike);
+  std::vector<RatesOfNode> of_nodes;
   for (const std::vector<int>& gpus : unlike)
-    if (const auto straight = pair_rates(system, gpus, c.nodes); straight && over_nvlink)
-      keep_slowest(out.pair_rates, *straight);
+    if (gpus.size() > 1) of_nodes.push_back(rates_of_node(c, over_nvlink, system, gpus, root));
+  out.pair_rates = of_nodes.empty() ? uniform(over_nvlink ? out.nvlink : c.ring.together().inside) : together(of_nodes);
   for (const System::Edge& edge : system.edges[static_cast<std::size_t>(system.first_gpu)])
     out.pcie = std::max(out.pcie, Bandwidth(edge.rate * 1e9));
   return out;
@@ -574,8 +577,9 @@ Result<Communicator> connect(const Fabric& fabric, const Group& group, const Env
   const bool relayed =
       out.nvlink && seen->environment.relays() && seen->environment.pxn_of_pairs &&
       std::ranges::all_of(unlike, [&](const auto& gpus) { return relays_over_nvlink(seen->system, gpus); });
-  out.pairs = pair_terms(searched->found.of_pairs, relayed, fabric, group, unlike.size() == 1);
-  out.gpu = gpu_terms(out, searched->found, seen->system, unlike);
+  out.pairs = pair_terms(searched->found.of_pairs, relayed, seen->system, fabric, group, unlike.size() == 1);
+  const Root root{gpu_in_node(fabric, group[0]), nodes.at(fabric.node_of(group[0]))};
+  out.gpu = gpu_terms(out, searched->found, seen->system, unlike, root);
   if (out.nodes > 1) out.network_latency = network_latency(fabric, nodes);
   if (out.pairs.nics > 1) out.across_rails = across_rails(fabric.spec(), out.network_latency);
   out.spines = spine_loads(fabric, group, out);

@@ -1,7 +1,9 @@
 #include "nccl/nearest_nics.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <set>
+#include <utility>
 
 #include "nccl/terms.hpp"
 
@@ -133,6 +135,23 @@ OwnNics own_nics(const System& system, int gpu) {
   return out;
 }
 
+/// The bits of a number below a power of two in reverse.
+std::size_t mirrored(std::size_t value, std::size_t power) {
+  std::size_t out = 0;
+  for (std::size_t bit = 1, back = power / 2; bit < power; bit *= 2, back /= 2)
+    if ((value & bit) != 0) out |= back;
+  return out;
+}
+
+/// With the one that its first channel takes in front.
+OwnNics in_turn(OwnNics own, int gpu) {
+  const std::size_t all = own.nics.size(), number = static_cast<std::size_t>(gpu);
+  if (all == 0) return own;
+  const std::size_t first = (std::has_single_bit(all) ? mirrored(number, all) : number) % all;
+  std::rotate(own.nics.begin(), own.nics.begin() + static_cast<std::ptrdiff_t>(first), own.nics.end());
+  return own;
+}
+
 /// Those of the GPUs that none of them is nearer to the NIC than.
 std::size_t nearest_gpus(const System& system, const std::vector<int>& gpus, int nic) {
   std::vector<PathType> types;
@@ -147,15 +166,14 @@ std::size_t nearest_gpus(const System& system, const std::vector<int>& gpus, int
 PairNics pair_nics(const System& system, const Nearest& near, const std::vector<int>& gpus) {
   PairNics out{0, system.nics, 1, system.nic_speed, unlimited};
   std::map<int, double> gpus_of_nic;
-  std::map<std::vector<int>, std::size_t> seen;  // GPUs, by the NICs that they have nearest
   for (const int gpu : gpus) {
-    const OwnNics own = own_nics(system, gpu);
+    OwnNics own = own_nics(system, gpu);
     if (own.nics.empty()) continue;
     const std::size_t all = own.nics.size(), sharing = nearest_gpus(system, gpus, own.nics.front());
+    own = in_turn(std::move(own), gpu);
     const std::size_t turns = (all + sharing - 1) / sharing;
-    const std::size_t first = seen[own.nics]++ * all / sharing;
     for (std::size_t k = 0; k < turns; ++k) {
-      const int nic = own.nics[(first + k) % all];
+      const int nic = own.nics[k];
       gpus_of_nic[nic] += 1.0 / static_cast<double>(turns);
       out.nic_rate = std::min(out.nic_rate, at_nic(system, nic, &System::Edge::rate));
     }
@@ -170,6 +188,13 @@ PairNics pair_nics(const System& system, const Nearest& near, const std::vector<
   if (busiest > 0) out.nics = count / busiest;
   if (by_host > 0) out.gpu_rate = std::min(out.gpu_rate, by_host / count);
   return out;
+}
+
+Fabric with_nics_of_pairs(const System& system, const Fabric& machine) {
+  if (machine.nics_per_node() == 0) return machine;
+  std::vector<std::vector<int>> of_gpus;
+  for (int gpu = 0; gpu < system.gpus; ++gpu) of_gpus.push_back(in_turn(own_nics(system, gpu), gpu).nics);
+  return machine.with_nearest(of_gpus);
 }
 
 double rate_of_nics(const System& system, const Nearest& near, int nics) {

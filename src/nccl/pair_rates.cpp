@@ -7,7 +7,9 @@
 
 #include "collcast/nccl/links.hpp"
 #include "collcast/topology/wiring.hpp"
+#include "nccl/nearest_nics.hpp"
 #include "nccl/nvlink_ways.hpp"
+#include "nccl/terms.hpp"
 
 namespace collcast::nccl {
 
@@ -79,35 +81,71 @@ bool lacks_nvlinks(const TopologySpec& spec) {
   });
 }
 
-std::optional<Bandwidth> ring_rate(const System& system, const std::vector<std::vector<int>>& orders, int nodes) {
+namespace {
+
+/// The GPU beside the NIC that a ring leaves by, where its last one reaches that over NVLink.
+std::optional<int> relay_of(const System& system, const Nearest& near, const ChannelNics& nics, int last) {
+  if (nics.way_out != PathType::pxn || !near.gpus.contains(nics.out)) return std::nullopt;
+  for (const Nearest::Gpu& one : near.gpus.at(nics.out))
+    if (system.nvlinks[static_cast<std::size_t>(last)][static_cast<std::size_t>(one.gpu)] > 0) return one.gpu;
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<Bandwidth> ring_rate(const System& system, const std::vector<std::vector<int>>& orders,
+                                   const std::vector<ChannelNics>& nics, int nodes) {
   if (!system.has_nvlink() || system.nvswitch || orders.empty()) return std::nullopt;
   const std::vector<int>& gpus = orders.front();
   if (gpus.size() < 2) return std::nullopt;
+  const Nearest near = nodes > 1 ? nearest_nics(system, gpus) : Nearest{};
   Loads loads(system, gpus);
-  for (const std::vector<int>& order : orders) {
+  for (std::size_t channel = 0; channel < orders.size(); ++channel) {
+    const std::vector<int>& order = orders[channel];
     for (std::size_t i = 0; i + 1 < order.size(); ++i) loads.add(order[i], order[i + 1]);
+    if (nodes > 1 && channel < nics.size())
+      if (const auto relay = relay_of(system, near, nics[channel], order.back())) loads.add(order.back(), *relay);
     // The last one's next is on another node.
     if (nodes == 1) loads.add(order.back(), order.front());
   }
   return Bandwidth(static_cast<double>(orders.size()) / loads.busiest());
 }
 
-std::optional<PairRates> pair_rates(const System& system, const std::vector<int>& gpus, int nodes) {
+std::optional<PairRates> pair_rates(const System& system, const std::vector<int>& gpus, int nodes,
+                                    std::optional<int> root) {
   if (!system.has_nvlink() || system.nvswitch || gpus.size() < 2) return std::nullopt;
   const double peers = static_cast<double>(gpus.size()) - 1;
+  const int of_root = root.value_or(gpus.front());
   Loads all(system, gpus), row(system, gpus), to_root(system, gpus), from_root(system, gpus);
   for (std::size_t i = 0; i < gpus.size(); ++i) {
     for (const int other : gpus)
       if (other != gpus[i]) all.add(gpus[i], other);
     // The last one's next is on another node.
     if (nodes == 1 || i + 1 < gpus.size()) row.add(gpus[i], gpus[(i + 1) % gpus.size()]);
-    if (i == 0) continue;
+    if (gpus[i] == of_root) continue;
     // A pair's way is found from the receiver: both directions may have another GPU between them.
-    to_root.add(gpus[i], gpus[0]);
-    from_root.add(gpus[0], gpus[i]);
+    to_root.add(gpus[i], of_root);
+    from_root.add(of_root, gpus[i]);
   }
   return PairRates{Bandwidth(peers / all.busiest()), Bandwidth(1 / row.busiest()), Bandwidth(peers / to_root.busiest()),
                    Bandwidth(peers / from_root.busiest())};
+}
+
+PairRates together(const std::vector<RatesOfNode>& nodes) {
+  const auto peers = [](const RatesOfNode& node) { return static_cast<double>(node.gpus) - 1; };
+  double most = 0, seconds = 0;
+  for (const RatesOfNode& node : nodes) most = std::max(most, peers(node));
+  PairRates out = uniform(Bandwidth(unlimited));
+  for (const RatesOfNode& node : nodes) {
+    if (node.gpus < 2) continue;
+    seconds = std::max(seconds, peers(node) / node.rates.all.value());
+    out.next = std::min(out.next, node.rates.next);
+    if (!node.has_root) continue;
+    out.gather = node.rates.gather;
+    out.scatter = node.rates.scatter;
+  }
+  out.all = Bandwidth(most / seconds);
+  return out;
 }
 
 }  // namespace collcast::nccl

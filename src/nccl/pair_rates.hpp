@@ -12,13 +12,28 @@
 
 namespace collcast::nccl {
 
-/// Of these GPUs, each a rank, in one of `nodes` nodes; by data-sheet rates. None where NVLinks end at a switch or
-/// there are none.
-std::optional<PairRates> pair_rates(const System&, const std::vector<int>& gpus, int nodes);
+/// Of these GPUs, each a rank, in one of `nodes` nodes, with that root (none: the first); by data-sheet rates. None
+/// where NVLinks end at a switch or there are none.
+std::optional<PairRates> pair_rates(const System&, const std::vector<int>& gpus, int nodes,
+                                    std::optional<int> root = {});
+
+inline PairRates uniform(Bandwidth rate) { return {rate, rate, rate, rate}; }
+
+/// Rates of a set of GPUs that nodes have of the group.
+struct RatesOfNode {
+  int gpus = 1;
+  bool has_root = false;
+  PairRates rates;
+};
+/// Of sets that are not all of one GPU, for as many peers as the largest has: everybody is done when the node is that
+/// takes longest for its own peers; a root has those of its own node alone.
+PairRates together(const std::vector<RatesOfNode>&);
 
 /// What a GPU sends over straight NVLinks by rings in these orders, each carrying as much, on one of `nodes` nodes; by
-/// data-sheet rates, until one link is full. None where NVLinks end at a switch or there are none.
-std::optional<Bandwidth> ring_rate(const System&, const std::vector<std::vector<int>>& orders, int nodes);
+/// data-sheet rates, until one link is full. On several a ring passes the link to the GPU beside the NIC that it leaves
+/// by, too, where that relays (PXN). None where NVLinks end at a switch or there are none.
+std::optional<Bandwidth> ring_rate(const System&, const std::vector<std::vector<int>>& orders,
+                                   const std::vector<ChannelNics>& nics, int nodes);
 
 /// Whether a GPU of it has no NVLink to another one, and some third GPU has one to both.
 bool lacks_nvlinks(const TopologySpec&);

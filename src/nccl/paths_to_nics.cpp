@@ -162,16 +162,22 @@ class Paths {
     const bool by_host = is_by_host(near_, way);
     // Before longer ways NCCL takes relays for all rings.
     if (by_host && end_ == End::same && system_.relays && near_.type < PathType::pxn) return false;
+    const int beside = near_.gpus.at(nic).front().gpu, last = path.back();
+    const bool relayed = way == PathType::pxn;
     double& room = room_.nics.at(nic);
-    double& port = room_.ports.at(near_.gpus.at(nic).front().gpu);
+    double& port = room_.ports.at(beside);
     if (room < between_ - slack || port < between_ - slack) return false;
-    if (by_host && !host_.book(path.back(), nic, between_)) return false;
-    room -= between_;
-    port -= between_;
+    if (relayed && links_.room(last, beside, PathType::nvl) < between_ - slack) return false;
+    if (by_host && !host_.book(last, nic, between_)) return false;
+    const auto book = [&](double speed) {
+      room -= speed;
+      port -= speed;
+      if (relayed) links_.book(last, beside, speed);
+    };
+    book(between_);
     const bool all = keep(path, {nic, nic, near_.type, way});
-    room += between_;
-    port += between_;
-    if (by_host) host_.give_back(path.back(), nic, between_);
+    book(-between_);
+    if (by_host) host_.give_back(last, nic, between_);
     return all;
   }
 

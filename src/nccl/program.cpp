@@ -43,6 +43,26 @@ double lines_between(const Question& q, const Limits& l, double drive, double ch
   return std::min(drive, chunk / through_network(l, chunk));
 }
 
+/// A proxy looks through a chunk's lines of LL when all are there, as the closed form's walk has it: nothing hides that
+/// the time of threads and links comes beside the proxy's but posts that take longer than the walk; seconds of a hop
+/// between nodes, the mean of all loops. Over unlike nodes lines are each channel's own, beside which the links' time
+/// is the simulation's matter.
+double before_lines(const Question& q, const Limits& l, const Hops& hops, const Loops& loops, double drive) {
+  if (hops.out == 0) return 0;
+  const auto of_chunk = [&](double chunk) {
+    const double lines = through_network(l, chunk);
+    if (q.c.nics.uneven) return std::min(chunk / drive, lines);
+    const double links = ring_links(l, hops.all, chunk, q.plan).seconds / hops.all;
+    const double inside = (hops.all - hops.out) * (l.hop - within_hop(l, chunk) + links);
+    const double walk = inside + hops.out * (network_hop(l, chunk) + links + lines);
+    const double seen = std::max(0.0, walk - message_gaps(q.c, q.plan, hops.all, chunk));
+    return std::min({links, lines, seen / hops.out});
+  };
+  if (q.c.nics.uneven) return of_chunk(loops.full > 0 ? loops.most : loops.rest);
+  const double last = loops.rest > 0 ? 1 : 0;
+  return (loops.full * of_chunk(loops.most) + last * of_chunk(loops.rest)) / (loops.full + last);
+}
+
 /// Every loop a phase of chunks for each position, in two slices under Simple.
 Result<Program> ring_program(const Question& q) {
   const Limits l = ring_limits(q.c, q.plan);
@@ -75,11 +95,7 @@ Result<Program> ring_program(const Question& q) {
   Rates rates = rates_of(q, reached, longest);
   rates.drive = ring_channel(l, hops.all);
   rates.between = lines_between(q, l, rates.drive, longest);
-  // A proxy looks through a chunk's lines of LL when all are there, as the closed form's walk has it: where every hop
-  // or every other one crosses a NIC, nothing hides that the threads' time comes before the proxy's, nor where lines
-  // are each channel's own.
-  if (q.c.most_on_a_node <= 2 || q.c.nics.uneven)
-    rates.beyond += std::min(longest / rates.drive, through_network(l, longest));
+  rates.beyond += before_lines(q, l, hops, loops, rates.drive);
   // What Simple's hop has in proportion to a chunk is its way through NICs, too, beyond the slice that a walk waits
   // for.
   if (q.c.nodes > 1 && !nodes_alike(q.c) && slices > 1)

@@ -123,6 +123,9 @@ Result<Program> switch_program(const Question& q) {
     rates.network = c.factors.network_hop;
     rates.way = c.factors.network_hop * c.network_latency.count();
     rates.beyond = run.hop - rates.way;
+    // Down in a node the halves of the two trees come one after the other, at most a hop apart: of a single loop's last
+    // stage, whose gap no other loop's data fill, one half is seen.
+    if (whole_loops(run) == 1) seen -= std::min(run.inside * share / 2, run.hop);
     // Up and down, of each tree half of a loop: once messages_in_a_row of a loop.
     seen += messages_in_a_row(c.nodes) * run.between / sends * share;
   }

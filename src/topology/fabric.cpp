@@ -175,6 +175,15 @@ Fabric Fabric::with_ways(std::span<const WayInNode> ways) const {
   return Fabric(std::make_shared<const Layout>(std::move(other)));
 }
 
+Fabric Fabric::with_nearest(const std::vector<std::vector<int>>& of_endpoints) const {
+  check(of_endpoints.size() <= static_cast<std::size_t>(ranks_per_node()), "of endpoints of a node");
+  for (const std::vector<int>& nics : of_endpoints)
+    for (const int nic : nics) check(nic >= 0 && nic < nics_per_node(), "nearest are NICs of a node");
+  Layout other = *layout_;
+  topology::take_nearest(of_endpoints, other.routes);
+  return Fabric(std::make_shared<const Layout>(std::move(other)));
+}
+
 Fabric Fabric::placed(const std::vector<int>& nodes) const {
   check(layout_->part == nullptr, "a machine is placed before a part is taken");
   check(layout_->placement == nullptr, "a machine is placed once");

@@ -66,12 +66,15 @@ std::optional<Bandwidth> joint_rate(const SwitchLinks& links) {
   if (switches < 2 || links.beside || links.endpoints < 1 || links.groups.empty()) return std::nullopt;
   const LinkGroup& first = *links.groups.front();
   for (const LinkGroup* group : links.groups)
-    if (group->latency != first.latency || group->kind != first.kind) return std::nullopt;
+    if (group->kind != first.kind) return std::nullopt;
   std::vector<double> rates(static_cast<std::size_t>(links.endpoints));
   for (const auto& [one, by_endpoint] : links.of_switch) {
     if (by_endpoint.size() != rates.size()) return std::nullopt;
-    for (const auto& [endpoint, link] : by_endpoint)
+    for (const auto& [endpoint, link] : by_endpoint) {
+      // As far from one GPU as from every other.
+      if (link->latency != by_endpoint.begin()->second->latency) return std::nullopt;
       rates[static_cast<std::size_t>(endpoint)] += link->bandwidth.value();
+    }
   }
   const auto [least, most] = std::ranges::minmax(rates);
   if (most - least > 1e-9 * most) return std::nullopt;  // what is left of adding up in other orders
@@ -114,6 +117,8 @@ TopologySpec with_switches_joined(TopologySpec spec) {
   one.wiring = Wiring::all;
   one.pairs.clear();
   one.bandwidth = *rate;
+  // What is spread over all is there when the part is that goes by the farthest.
+  for (const LinkGroup* group : links.groups) one.latency = std::max(one.latency, group->latency);
   one.source = sources_of(links.groups);
   const auto is_switch = [](const DeviceGroup& group) { return group.kind == DeviceKind::nvswitch; };
   DeviceGroup joined = *std::ranges::find_if(spec.devices, is_switch);
@@ -152,13 +157,13 @@ Diagnostics switches_apart(const TopologySpec& spec) {
   const SwitchLinks links = switch_links(spec);
   if (!have_two_in_common(links)) return {};
   const std::string& first = links.of_switch.begin()->first.group;
-  return {
-      {find_group(spec, first)->where,
-       fmt::format(
-           "simulated data from one GPU to another goes through one of {} NVSwitches, at the rate of a link to it",
-           links.of_switch.size()),
-       "describe them as one, with the bandwidth of all NVLinks of a GPU; those that every GPU has links of the same "
-       "latency to, and as much in sum as every other GPU, and nothing else, count as one by themselves"}};
+  return {{find_group(spec, first)->where,
+           fmt::format(
+               "simulated data from one GPU to another goes through one of {} NVSwitches, at the rate of a link to it",
+               links.of_switch.size()),
+           "describe them as one, with the bandwidth of all NVLinks of a GPU; those that every GPU has links to, each "
+           "of the "
+           "same latency as every other GPU's and as much in sum, and nothing else, count as one by themselves"}};
 }
 
 }  // namespace collcast

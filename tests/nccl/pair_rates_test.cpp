@@ -87,16 +87,16 @@ TEST_CASE("NCCL_NVB_DISABLE=1 leaves no ways through GPUs, and is without effect
 
 TEST_CASE("rings fill the straight NVLinks that they go over, and no others") {
   const nccl::System dgx1 = node_of("dgx1-v100", 70);
-  CHECK(ring_rate(dgx1, {{0, 1}}, 1)->value() == Approx(25e9));
-  CHECK(ring_rate(dgx1, {{0, 3}}, 1)->value() == Approx(50e9));
+  CHECK(ring_rate(dgx1, {{0, 1}}, {}, 1)->value() == Approx(25e9));
+  CHECK(ring_rate(dgx1, {{0, 3}}, {}, 1)->value() == Approx(50e9));
   // Two rings the one way and the other round: each link has one, and three links of 25 GB/s from a GPU two rings each.
-  CHECK(ring_rate(dgx1, {{0, 1, 3, 2}, {2, 3, 1, 0}}, 1)->value() == Approx(2 * 25e9));
-  CHECK(ring_rate(dgx1, {{0, 1, 3, 2}, {0, 1, 3, 2}}, 1)->value() == Approx(25e9));
+  CHECK(ring_rate(dgx1, {{0, 1, 3, 2}, {2, 3, 1, 0}}, {}, 1)->value() == Approx(2 * 25e9));
+  CHECK(ring_rate(dgx1, {{0, 1, 3, 2}, {0, 1, 3, 2}}, {}, 1)->value() == Approx(25e9));
   // Over several nodes no ring goes from its last GPU to its first: 3, 0 and 0, 4 have two links, 4, 7 too.
-  CHECK(ring_rate(dgx1, {{3, 0, 4, 7}}, 2)->value() == Approx(50e9));
-  CHECK_FALSE(ring_rate(node_of("dgx2-v100", 70), {{0, 1}}, 1));
-  CHECK_FALSE(ring_rate(dgx1, {{0}}, 1));
-  CHECK_FALSE(ring_rate(dgx1, {}, 1));
+  CHECK(ring_rate(dgx1, {{3, 0, 4, 7}}, {}, 2)->value() == Approx(50e9));
+  CHECK_FALSE(ring_rate(node_of("dgx2-v100", 70), {{0, 1}}, {}, 1));
+  CHECK_FALSE(ring_rate(dgx1, {{0}}, {}, 1));
+  CHECK_FALSE(ring_rate(dgx1, {}, {}, 1));
   // The search's rings fill a whole node's links; a pair of it has one of six, or two.
   CHECK(test::communicator("dgx1-v100", 1).gpu.ring_links == Approx(1));
   CHECK(test::communicator("dgx1-v100", 1, 2).gpu.ring_links == Approx(1. / 6));

@@ -137,6 +137,21 @@ TEST_CASE("a rack's 72 GPUs add up under 32 heads within a fifth of the closed f
   }
 }
 
+TEST_CASE("two racks add a small message up in their closed form's time, and one is no slower") {
+  // The halves of two trees leave a node's switch one after the other: the simulation had both as seen, half too much.
+  const auto time = [](int nodes) {
+    const Fabric fabric = test::built("gb200-nvl72", nodes);
+    const Communicator c = test::communicator("gb200-nvl72", nodes);
+    const Algorithm algorithm = nodes == 1 ? Algorithm::nvls : Algorithm::nvls_tree;
+    const Plan plan = test::planned_as(c, CollectiveKind::all_reduce, Bytes(1 << 10), algorithm, Protocol::simple);
+    const double simulated = test::simulated(fabric, c, CollectiveKind::all_reduce, Bytes(1 << 10), plan).count();
+    CHECK(simulated ==
+          Approx(nccl::run(c, CollectiveKind::all_reduce, Bytes(1 << 10), plan).time().count()).epsilon(0.01));
+    return simulated;
+  };
+  CHECK(time(1) < time(2));
+}
+
 TEST_CASE("PAT takes its closed form's time within a fifth, and small messages exactly") {
   for (const int nodes : {2, 3, 4, 7, 8, 16}) {
     const Fabric fabric = test::built("dgx-h100", nodes);

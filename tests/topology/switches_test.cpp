@@ -89,6 +89,18 @@ TEST_CASE("switches that every GPU is linked to are one with the sum, however th
   }
 }
 
+TEST_CASE("what is spread over switches is there by the way to the farthest of them") {
+  TopologySpec spec = bare(3);
+  spec.links = {pairs(100, {{0, 0}, {1, 0}, {2, 0}, {3, 0}}), pairs(100, {{0, 1}, {1, 1}, {2, 1}, {3, 1}}),
+                pairs(50, {{0, 2}, {1, 2}, {2, 2}, {3, 2}})};
+  spec.links[1].latency = ns(900);
+  spec.links[2].latency = ns(300);
+  TopologySpec one = planes(1, 250);
+  one.links[0].latency = ns(900);
+  check_same(with_switches_joined(spec), one);
+  CHECK(switches_apart(with_switches_joined(spec)).empty());
+}
+
 TEST_CASE("links that a GPU splits in its own way are one sum all the same: 5, 4, 4 and 5 of 18") {
   TopologySpec spec = bare(4);
   spec.links = {pairs(125, {{0, 0}, {0, 3}, {1, 1}, {1, 2}, {2, 0}, {2, 1}, {3, 2}, {3, 3}}),
@@ -132,12 +144,12 @@ TEST_CASE("switches that are not alike stay apart, and it is said that routes ta
   trunks.from = "sw";
   boards.links = {pairs(100, {{0, 0}, {0, 1}, {1, 0}, {1, 1}, {2, 2}, {2, 3}, {3, 2}, {3, 3}}), trunks};
   stays(boards);
-  // One GPU with less, another latency, a GPU without a link to one of them.
+  // One GPU with less, another latency of one GPU's, a GPU without a link to one of them.
   TopologySpec less = bare(2);
   less.links = {pairs(100, {{0, 0}, {0, 1}, {1, 0}, {1, 1}, {2, 0}, {2, 1}, {3, 0}}), pairs(50, {{3, 1}})};
   stays(less);
   TopologySpec late = bare(2);
-  late.links = {pairs(100, {{0, 0}, {1, 0}, {2, 0}, {3, 0}}), pairs(100, {{0, 1}, {1, 1}, {2, 1}, {3, 1}})};
+  late.links = {pairs(100, {{0, 0}, {1, 0}, {2, 0}, {3, 0}, {0, 1}, {1, 1}, {2, 1}}), pairs(100, {{3, 1}})};
   late.links[1].latency = ns(900);
   stays(late);
   TopologySpec none = bare(2);
