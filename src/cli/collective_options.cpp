@@ -336,7 +336,7 @@ std::vector<MachineFault> put_in_faults(const CollectiveArgs& args, std::optiona
 }
 
 /// That one of the groups is on.
-int most_nodes(const Fabric& fabric, const std::vector<Group>& groups) {
+int most_nodes_of(const Fabric& fabric, const std::vector<Group>& groups) {
   int most = 0;
   for (const Group& group : groups) most = std::max(most, node_count(fabric, group));
   return most;
@@ -470,8 +470,8 @@ std::optional<CollectiveQuestion> understand(const CollectiveArgs& args, const S
   if (machine && brought) check_ranks(*brought, groups, errors);
   refuse_what_does_not_go_together(args, asked, machine, groups, errors);
   if (!errors.empty()) return std::nullopt;
-  append(machine->warnings, warnings(of_nccl.environment, most_nodes(machine->fabric, groups), machine->fabric.spec(),
-                                     asked.kind == CollectiveKind::alltoall));
+  append(machine->warnings, warnings(of_nccl.environment, most_nodes_of(machine->fabric, groups),
+                                     machine->fabric.spec(), asked.kind == CollectiveKind::alltoall));
   return CollectiveQuestion{.kind = *asked.kind,
                             .fabric = std::move(machine->fabric),
                             .groups = std::move(groups),

@@ -15,11 +15,11 @@ namespace collcast::cli {
 
 namespace {
 
-constexpr const char* all_variants = "all";
+constexpr const char* each_variant = "all";
 
 /// The scenario as it is, or with a variant.
 Result<Scenario> base_of(ScenarioArgs args, const std::string& variant, const Session& session) {
-  args.what_if = variant == all_variants ? std::string() : variant;
+  args.what_if = variant == each_variant ? std::string() : variant;
   return load(args, session, {});
 }
 
@@ -100,7 +100,7 @@ const std::string* set_beside(const SweepAxis& axis, const Scenario& scenario) {
 /// The variants, of which none sets what is swept.
 std::vector<std::string> variants_of(const ScenarioArgs& args, const Scenario& base, const Sweep& sweep,
                                      const Session& session, Diagnostics& errors) {
-  if (args.what_if != all_variants || has(base.what_if, all_variants)) return {};
+  if (args.what_if != each_variant || has(base.what_if, each_variant)) return {};
   if (base.what_if.empty())
     errors.push_back({typed("--what-if", args.what_if), "this scenario has no variants", "expected no --what-if"});
   if (sweep.axes.empty()) return base.what_if;
@@ -151,7 +151,7 @@ Sweep sweep_of(const std::vector<std::string>& sweeps, const ScenarioArgs& args,
   const Result<Scenario> base = base_of(args, args.what_if, session);
   if (!base) {
     // A step alone says itself what is wrong.
-    if (!sweeps.empty() || args.what_if == all_variants) append(errors, base.errors());
+    if (!sweeps.empty() || args.what_if == each_variant) append(errors, base.errors());
     return out;
   }
   for (const SweepAxis& axis : out.axes)
