@@ -32,9 +32,7 @@ std::string shell_word(const std::string& text) {
 
 /// Options of `explain collective` for the scenario's machine.
 std::string machine_options(const Scenario& scenario, const Fabric& fabric, const Session& session) {
-  std::string machine = scenario.topology.file;
-  for (const TopologyEntry& entry : list_topologies(session.search))
-    if (entry.file == scenario.topology.file) machine = entry.name;
+  const std::string machine = topology_name(scenario.topology.file, session.search);
   std::string out = fmt::format("--topology {} --nodes {}", shell_word(machine), fabric.nodes());
   for (const Override& set : scenario.machine)
     out += fmt::format(" --set {}", shell_word(fmt::format("{}={}", set.path, set.value)));

@@ -16,7 +16,7 @@ namespace collcast::cli {
 
 namespace {
 
-constexpr const char* all_variants = "all";
+constexpr const char* each_variant = "all";
 
 bool has(const std::vector<std::string>& list, const std::string& word) {
   return std::ranges::find(list, word) != list.end();
@@ -96,7 +96,7 @@ bool has_all(const Diagnostics& errors, const Diagnostics& wanted) {
 /// is swept is not among its settings.
 Result<Scenario> base_of(ScenarioArgs args, const std::string& variant, const std::vector<SweepAxis>& axes,
                          const Session& session) {
-  args.what_if = variant == all_variants ? std::string() : variant;
+  args.what_if = variant == each_variant ? std::string() : variant;
   Result<Scenario> base = load(args, session, {});
   if (base || axes.empty()) return base;
   // A swept value that can never be is said whatever else is lacking.
@@ -149,7 +149,7 @@ const std::string* set_beside(const SweepAxis& axis, const Scenario& scenario) {
 /// The variants, of which none sets what is swept.
 std::vector<std::string> variants_of(const ScenarioArgs& args, const Scenario& base, const Sweep& sweep,
                                      const Session& session, Diagnostics& errors) {
-  if (args.what_if != all_variants || has(base.what_if, all_variants)) return {};
+  if (args.what_if != each_variant || has(base.what_if, each_variant)) return {};
   if (base.what_if.empty())
     errors.push_back({typed("--what-if", args.what_if), "this scenario has no variants", "expected no --what-if"});
   if (sweep.axes.empty()) return base.what_if;
@@ -202,7 +202,7 @@ Sweep sweep_of(const std::vector<std::string>& sweeps, const ScenarioArgs& args,
   const Result<Scenario> base = base_of(checked, args.what_if, out.axes, session);
   if (!base) {
     // A step alone says itself what is wrong.
-    if (!sweeps.empty() || args.what_if == all_variants) append(errors, base.errors());
+    if (!sweeps.empty() || args.what_if == each_variant) append(errors, base.errors());
     return out;
   }
   checked.axes.emplace();

@@ -3,9 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
 #include <optional>
+#include <span>
 #include <tuple>
+#include <utility>
 
 #include "collcast/base/units.hpp"
 
@@ -58,38 +59,44 @@ Diagnostic too_fast(const GemmRow& row, const MeasuredGpu& gpu, const std::strin
                              least.computes ? "peak" : "memory_bandwidth")};
 }
 
-using Product = std::tuple<std::optional<GemmPass>, double, double, double>;
+auto product(const GemmRow* row) { return std::tie(row->pass, row->shape.m, row->shape.n, row->shape.k); }
 
-struct Repeats {
-  const GemmRow* fastest;
-  const GemmRow* slowest;
-};
+/// Of one product, in their order.
+using Repeats = std::span<const GemmRow* const>;
+
+std::optional<Diagnostic> unlike_repeats(Repeats rows, const std::string& dtype, const std::string& file) {
+  const auto quicker = [](const GemmRow* a, const GemmRow* b) { return a->time < b->time; };
+  const GemmRow* fastest = *std::min_element(rows.begin(), rows.end(), quicker);
+  const GemmRow* slowest = *std::max_element(rows.begin(), rows.end(), quicker);
+  if (slowest->time <= fastest->time * most_between_repeats) return std::nullopt;
+  const bool slow_later = slowest->line > fastest->line;
+  const GemmRow &later = slow_later ? *slowest : *fastest, &sooner = slow_later ? *fastest : *slowest;
+  return Diagnostic{
+      {file, later.line, later.column},
+      fmt::format("latency_ms is '{}', and '{}' in line {}, of one product of {}", milliseconds(later.time),
+                  milliseconds(sooner.time), sooner.line, dtype),
+      fmt::format("expected repeats to differ by a factor of {:g} at most; keep the right one", most_between_repeats)};
+}
 
 }  // namespace
 
 Diagnostics impossible_rows(const std::vector<GemmRow>& rows, const std::string& dtype, const MeasuredGpu& gpu,
                             const std::string& file, const std::string& path) {
   Diagnostics out;
-  std::map<Product, Repeats> products;
+  std::vector<const GemmRow*> possible;
   for (const GemmRow& row : rows) {
     if (row.dtype != dtype) continue;
-    if (!is_possible(row, gpu)) {
+    if (is_possible(row, gpu))
+      possible.push_back(&row);
+    else
       out.push_back(too_fast(row, gpu, file, path));
-      continue;
-    }
-    auto [of, is_new] = products.try_emplace({row.pass, row.shape.m, row.shape.n, row.shape.k}, Repeats{&row, &row});
-    if (row.time < of->second.fastest->time) of->second.fastest = &row;
-    if (row.time > of->second.slowest->time) of->second.slowest = &row;
   }
-  for (const auto& [product, of] : products) {
-    if (of.slowest->time <= of.fastest->time * most_between_repeats) continue;
-    const bool slow_later = of.slowest->line > of.fastest->line;
-    const GemmRow &later = slow_later ? *of.slowest : *of.fastest, &sooner = slow_later ? *of.fastest : *of.slowest;
-    out.push_back({{file, later.line, later.column},
-                   fmt::format("latency_ms is '{}', and '{}' in line {}, of one product of {}",
-                               milliseconds(later.time), milliseconds(sooner.time), sooner.line, dtype),
-                   fmt::format("expected repeats to differ by a factor of {:g} at most; keep the right one",
-                               most_between_repeats)});
+  std::stable_sort(possible.begin(), possible.end(),
+                   [](const GemmRow* a, const GemmRow* b) { return product(a) < product(b); });
+  for (auto at = possible.begin(); at != possible.end();) {
+    const auto end = std::find_if(at, possible.end(), [&](const GemmRow* row) { return product(row) != product(*at); });
+    if (auto wrong = unlike_repeats({at, end}, dtype, file)) out.push_back(std::move(*wrong));
+    at = end;
   }
   return out;
 }

@@ -78,6 +78,11 @@ class Table {
   }
 
  private:
+  struct Column {
+    const char* name;
+    std::size_t at = 0;  ///< beyond the last: the table has none of it
+  };
+
   bool heading() {
     std::vector<Cell> cells;
     if (!next(cells)) {
@@ -86,6 +91,7 @@ class Table {
       return false;
     }
     for (const Cell& cell : cells) titles_.push_back(cell.text);
+    for (Column* one : {&system_, &dtype_, &m_, &n_, &k_, &latency_, &pass_}) one->at = column(one->name);
     const std::vector<std::string> missing = missing_of(titles_);
     for (std::size_t i = 0; i < titles_.size(); ++i)
       if (std::count(titles_.begin(), titles_.end(), titles_[i]) > 1 && column(titles_[i]) != i)
@@ -124,31 +130,32 @@ class Table {
   GemmRow row(const std::vector<Cell>& cells) {
     GemmRow out;
     out.line = line_;
-    out.column = cells[column("latency_ms")].column;
-    if (const std::size_t at = column("system"); at < cells.size()) out.system = cells[at].text;
-    const Cell& dtype = cells[column("dtype")];
-    out.dtype = dtype.text;
-    one_of(dtype, "dtype", gemm_dtypes());
-    out.shape = {number(cells, "m", 1, most_elements), number(cells, "n", 1, most_elements),
-                 number(cells, "k", 1, most_elements)};
-    out.time = Seconds(number(cells, "latency_ms", 1e-9, most_milliseconds) / 1e3);
-    if (const std::size_t at = column("pass"); at < cells.size() && !cells[at].text.empty())
-      if (const auto index = one_of(cells[at], "pass", pass_words())) out.pass = passes[*index];
+    out.column = cells[latency_.at].column;
+    if (system_.at < cells.size()) out.system = cells[system_.at].text;
+    out.dtype = cells[dtype_.at].text;
+    one_of(cells, dtype_, dtype_words_);
+    out.shape = {number(cells, m_, 1, most_elements), number(cells, n_, 1, most_elements),
+                 number(cells, k_, 1, most_elements)};
+    out.time = Seconds(number(cells, latency_, 1e-9, most_milliseconds) / 1e3);
+    if (pass_.at < cells.size() && !cells[pass_.at].text.empty())
+      if (const auto index = one_of(cells, pass_, pass_words_)) out.pass = passes[*index];
     return out;
   }
 
-  std::optional<std::size_t> one_of(const Cell& cell, const char* name, const std::vector<std::string>& words) {
+  std::optional<std::size_t> one_of(const std::vector<Cell>& cells, const Column& of,
+                                    const std::vector<std::string>& words) {
+    const Cell& cell = cells[of.at];
     const auto found = std::find(words.begin(), words.end(), cell.text);
     if (found != words.end()) return static_cast<std::size_t>(found - words.begin());
-    complain(cell.column, fmt::format("{} is '{}'", name, shown(cell.text)), expected_one_of(cell.text, words));
+    complain(cell.column, fmt::format("{} is '{}'", of.name, shown(cell.text)), expected_one_of(cell.text, words));
     return std::nullopt;
   }
 
-  double number(const std::vector<Cell>& cells, const char* name, double least, double most) {
-    const Cell& cell = cells[column(name)];
+  double number(const std::vector<Cell>& cells, const Column& of, double least, double most) {
+    const Cell& cell = cells[of.at];
     const auto value = to_number<double>(cell.text);
     if (value && *value >= least && *value <= most) return *value;
-    complain(cell.column, fmt::format("{} is '{}'", name, shown(cell.text)),
+    complain(cell.column, fmt::format("{} is '{}'", of.name, shown(cell.text)),
              fmt::format("expected a number from {:g} to {:g}", least, most));
     return least;
   }
@@ -160,6 +167,8 @@ class Table {
   std::string_view rest_;
   const std::string& file_;
   std::vector<std::string> titles_;
+  Column system_{"system"}, dtype_{"dtype"}, m_{"m"}, n_{"n"}, k_{"k"}, latency_{"latency_ms"}, pass_{"pass"};
+  const std::vector<std::string> dtype_words_ = gemm_dtypes(), pass_words_ = pass_words();
   Diagnostics errors_;
   int line_ = 0;
 };

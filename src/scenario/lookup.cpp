@@ -134,6 +134,13 @@ Result<std::string> find_file(const Request& request, const std::vector<std::str
 namespace collcast {
 
 std::vector<TopologyEntry> list_topologies(const SearchPath& search) { return input::titled(search.topologies); }
+
+std::string topology_name(const std::string& file, const SearchPath& search) {
+  for (const TopologyEntry& entry : input::list_files(search.topologies))
+    if (entry.file == file) return entry.name;
+  return file;
+}
+
 std::vector<TopologyEntry> list_scenarios(const SearchPath& search) { return input::titled(search.scenarios); }
 
 }  // namespace collcast

@@ -169,17 +169,19 @@ void check_keys(Node& map, Diagnostics& errors) {
     return;
   }
   std::map<std::string_view, int> first;  // line
-  std::vector<Entry> kept;
-  kept.reserve(map.entries.size());
-  for (Entry& entry : map.entries) {
+  std::vector<bool> repeated;
+  for (const Entry& entry : map.entries) {
     const auto [before, is_first] = first.try_emplace(entry.key, entry.at.line);
-    if (is_first)
-      kept.push_back(entry);
-    else
+    repeated.push_back(!is_first);
+    if (!is_first)
       map.repeated.push_back({entry.at.location(), fmt::format("key '{}' is given twice", shown(entry.key)),
                               fmt::format("it was first given in line {}", before->second)});
   }
-  if (!map.repeated.empty()) map.entries = std::move(kept);
+  if (map.repeated.empty()) return;
+  std::vector<Entry> kept;
+  for (std::size_t i = 0; i < repeated.size(); ++i)
+    if (!repeated[i]) kept.push_back(std::move(map.entries[i]));
+  map.entries = std::move(kept);
 }
 
 Result<Node> parse_yaml(std::string_view text, const std::string& file) {

@@ -26,6 +26,8 @@ std::set<std::string> names(const std::vector<TopologyEntry>& entries) {
 
 TEST_CASE("every shipped machine loads under its own name and routes") {
   const std::vector<TopologyEntry> machines = list_topologies(samples::shipped());
+  for (const TopologyEntry& machine : machines) CHECK(topology_name(machine.file, samples::shipped()) == machine.name);
+  CHECK(topology_name("elsewhere/ring.yaml", samples::shipped()) == "elsewhere/ring.yaml");
   for (const char* name : {"ring", "star", "mesh", "dgx-a100", "dgx-h100", "pcie-a100", "ethernet-hosts"})
     CHECK(names(machines).count(name) == 1);
   for (const TopologyEntry& machine : machines) {

@@ -17,7 +17,7 @@ Values values(const std::string& text) {
   return out;
 }
 
-std::string wrong(const std::string& text) {
+std::string wrong_values(const std::string& text) {
   const auto read = parse_sweep_values(text);
   REQUIRE_FALSE(read.ok());
   return read.errors().front().message;
@@ -51,16 +51,16 @@ TEST_CASE("a sweep's values: lists, ranges that multiply or add up to their end,
 }
 
 TEST_CASE("ranges that are none, or never end") {
-  CHECK(wrong("8:1:x2") == "'8:1:x2' ends before it begins");
-  CHECK(wrong("1:8:x1") == "'1:8:x1' does not go on");
-  CHECK(wrong("0:8:x2") == "'0:8:x2' does not go on");
-  CHECK(wrong("1:8:+0") == "'1:8:+0' does not go on");
-  CHECK(wrong("1:8:2") == "'1:8:2' is no range of values");
-  CHECK(wrong("1:8") == "'1:8' is no range of values");
-  CHECK(wrong("1:8:x") == "'1:8:x' is no range of values");
-  CHECK(wrong("1:2:3:x2") == "'1:2:3:x2' is no range of values");
-  CHECK(wrong("1:99999999999999999999:x2") == "'1:99999999999999999999:x2' is no range of values");
-  CHECK(wrong("1:2000:+1") == "'1:2000:+1' has too many values");
+  CHECK(wrong_values("8:1:x2") == "'8:1:x2' ends before it begins");
+  CHECK(wrong_values("1:8:x1") == "'1:8:x1' does not go on");
+  CHECK(wrong_values("0:8:x2") == "'0:8:x2' does not go on");
+  CHECK(wrong_values("1:8:+0") == "'1:8:+0' does not go on");
+  CHECK(wrong_values("1:8:2") == "'1:8:2' is no range of values");
+  CHECK(wrong_values("1:8") == "'1:8' is no range of values");
+  CHECK(wrong_values("1:8:x") == "'1:8:x' is no range of values");
+  CHECK(wrong_values("1:2:3:x2") == "'1:2:3:x2' is no range of values");
+  CHECK(wrong_values("1:99999999999999999999:x2") == "'1:99999999999999999999:x2' is no range of values");
+  CHECK(wrong_values("1:2000:+1") == "'1:2000:+1' has too many values");
   for (const std::string text : {"100Gb/s:400Gb/s:x2", "0.5:2:x2", "1KiB:1MiB:+4096", "1:8:x1.5"}) {
     INFO(text);
     const auto range = parse_sweep_values(text, {});
@@ -70,8 +70,8 @@ TEST_CASE("ranges that are none, or never end") {
   }
   CHECK(parse_sweep_values("100Gb/s:400Gb/s:x2", {}).errors().at(0).hint.ends_with("100Gb/s,400Gb/s"));
   CHECK(values("a:b:x2") == Values{"a:b:x2"});
-  CHECK(wrong("1,,2") == "'1,,2' has an empty value");
-  CHECK(wrong("") == "'' has an empty value");
+  CHECK(wrong_values("1,,2") == "'1,,2' has an empty value");
+  CHECK(wrong_values("") == "'' has an empty value");
 }
 
 TEST_CASE("paths that meet, and values that are there twice") {

@@ -1,5 +1,6 @@
 """Every way to get the form of a file wrong, once for each place of its format, and ways to write it that are right."""
 import copy
+import functools
 import json
 import re
 
@@ -77,13 +78,13 @@ def other_quantities(number, unit):
 
 
 def mutations(tree):
-    """(place, what was done, the file with it)."""
+    """(place, what was done, a function that makes the file with it): most are not asked for."""
     for path, value in places(tree):
         if isinstance(path[-1], str):
-            yield path, "removed", changed(tree, path, remove=True)
-            yield path, "misspelt", changed(tree, path, rename=path[-1] + "x")
-            yield path, "with a blank", changed(tree, path, rename=path[-1] + " ")
+            yield path, "removed", functools.partial(changed, tree, path, remove=True)
+            yield path, "misspelt", functools.partial(changed, tree, path, rename=path[-1] + "x")
+            yield path, "with a blank", functools.partial(changed, tree, path, rename=path[-1] + " ")
         for what, other in other_values(value):
-            yield path, what, changed(tree, path, other)
-    yield (), "a key too many", {**tree, "colour": "red"}
-    yield (), "a list", [tree]
+            yield path, what, functools.partial(changed, tree, path, other)
+    yield (), "a key too many", lambda: {**tree, "colour": "red"}
+    yield (), "a list", lambda: [tree]

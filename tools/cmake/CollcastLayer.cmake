@@ -4,7 +4,7 @@
 # collcast_layer(NAME SOURCES a.cpp ... [UNIT_1 c.cpp ... UNIT_2 ...] [APART b.cpp ...] USES base ... [PRIVATE_LIBRARIES fmt::fmt ...])
 #
 # The presets of tools/test, with sanitizers and with clang-tidy compile several files as one (CMAKE_UNITY_BUILD), which
-# takes a third of the time: ten at a time in their order, or, in a layer whose files have many local names in common,
+# takes a third of the time: twenty at a time in their order, or, in a layer whose files have many local names in common,
 # those of UNIT_1, of UNIT_2 ... A file in which a local name stands for something else than in its neighbours goes to
 # another unit, or on its own: APART.
 function(collcast_layer name)
@@ -51,10 +51,14 @@ function(collcast_warnings target)
     $<$<BOOL:${COLLCAST_WERROR}>:-Werror>)
 endfunction()
 
-# collcast_test(NAME [COST seconds] SOURCES ... [APART ...] USES layers ... [LIBRARIES ...] [LABELS ...])
+# collcast_test(NAME [LIGHT] [COST seconds] SOURCES ... [APART ...] USES layers ... [LIBRARIES ...] [LABELS ...])
 # COST: about how long it takes; the longest begin first, so that no core is without work at the end.
+# LIGHT: what takes time is in the programs that it starts, so that its own sources are compiled with
+# COLLCAST_LIGHT_TEST_FLAGS: -O0 in the preset `test`, two thirds of the time. The preset `dev` (tools/test --long) has
+# GCC's warnings that need optimisation of these, too.
+set(COLLCAST_LIGHT_TEST_FLAGS "" CACHE STRING "Further flags of tests that compute little themselves")
 function(collcast_test name)
-  cmake_parse_arguments(ARG "" "COST" "SOURCES;APART;USES;LIBRARIES;LABELS" ${ARGN})
+  cmake_parse_arguments(ARG "LIGHT" "COST" "SOURCES;APART;USES;LIBRARIES;LABELS" ${ARGN})
   add_executable(test_${name} ${ARG_SOURCES} ${ARG_APART})
   set_source_files_properties(${ARG_APART} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
   target_include_directories(test_${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests ${PROJECT_SOURCE_DIR}/src)
@@ -64,6 +68,9 @@ function(collcast_test name)
   endforeach()
   target_compile_definitions(test_${name} PRIVATE COLLCAST_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
   collcast_warnings(test_${name})
+  if(ARG_LIGHT)
+    target_compile_options(test_${name} PRIVATE ${COLLCAST_LIGHT_TEST_FLAGS})
+  endif()
   add_test(NAME ${name} COMMAND test_${name} --durations no)
   # Whatever hangs; sanitizers make a slow machine slower still.
   set(timeout 600)

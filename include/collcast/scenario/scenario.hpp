@@ -63,6 +63,8 @@ struct TopologyEntry {
   std::string name, title, file;
 };
 std::vector<TopologyEntry> list_topologies(const SearchPath&);
+/// By which a shipped machine's file is looked up; of any other file itself.
+std::string topology_name(const std::string& file, const SearchPath&);
 
 Result<KernelModel> parse_kernels(std::string_view text, std::string_view file_name);
 Result<KernelModel> load_kernels(const std::string& name, const SearchPath&);
