@@ -206,9 +206,10 @@ Fabric by_nvlink_ways(const Question& q, const Fabric& machine) {
   return machine.with_ways(ways);
 }
 
-/// Sends and receives by the NICs that NCCL has for them.
+/// Sends and receives by the NICs that NCCL has for them. Where nodes have unlike GPUs, of which each takes as many in
+/// turn as any has, by those that the machine spreads its GPUs over.
 Fabric by_nics_of_pairs(const Question& q, const Fabric& machine) {
-  if (!q.plan.point_to_point || q.c.nodes == 1) return machine;
+  if (!q.plan.point_to_point || q.c.nodes == 1 || q.c.pairs.loads) return machine;
   return with_nics_of_pairs(system_of(q.fabric.spec(), q.c.compute_capability, q.c.environment), machine);
 }
 

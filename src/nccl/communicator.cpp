@@ -467,15 +467,13 @@ NicTerms nic_terms(const Found& found, const System& system, int nodes) {
   return out;
 }
 
-PairTerms pair_terms(const PairNics& nics, bool relayed, const System& system, const Fabric& fabric, const Group& group,
-                     bool alike) {
+PairTerms pair_terms(const PairNics& nics, bool relayed, const Fabric& fabric, const Group& group, bool alike) {
   PairTerms out;
   out.nics = nics.nics;
   out.nics_of_gpu = nics.of_gpu;
   out.nic_rate = Bandwidth(nics.nic_rate * 1e9);
   out.gpu_rate = Bandwidth(nics.gpu_rate * 1e9);
-  if (!alike && fabric.nics_per_node() > 0)
-    out.loads = pair_loads(with_nics_of_pairs(system, fabric), group, out.nics_of_gpu, relayed);
+  if (!alike && fabric.nics_per_node() > 0) out.loads = pair_loads(fabric, group, out.nics_of_gpu, relayed);
   out.relayed = relayed;
   return out;
 }
@@ -499,13 +497,14 @@ struct Root {
   const std::vector<int>& on_node;  ///< the group's GPUs there
 };
 
-/// Of a set of GPUs that nodes have. Where ways are PCIe's, what a ring inside their node has, whatever NICs do to one
-/// over several.
+/// Of a set of GPUs that nodes have, of which pairs reach ranks `by_nic`, theirs with them. Where ways are PCIe's, what
+/// a ring inside their node has, whatever NICs do to one over several.
 RatesOfNode rates_of_node(const Communicator& c, bool over_nvlink, const System& system, const std::vector<int>& gpus,
-                          const Root& root) {
+                          const Root& root, std::map<int, double> by_nic) {
   RatesOfNode out{static_cast<int>(gpus.size()), gpus == root.on_node, {}};
   if (over_nvlink) {
-    const auto straight = pair_rates(system, gpus, c.nodes, out.has_root ? root.gpu : gpus.front());
+    if (!by_nic.empty()) add_ranks_by_nic(system, gpus, c.pairs.nics_of_gpu, -1, by_nic);
+    const auto straight = pair_rates(system, gpus, c.nodes, out.has_root ? root.gpu : gpus.front(), by_nic);
     out.rates = straight.value_or(uniform(system.nvlink_rate));
     return out;
   }
@@ -515,8 +514,8 @@ RatesOfNode rates_of_node(const Communicator& c, bool over_nvlink, const System&
 }
 
 /// Of a communicator that has its channels.
-GpuTerms gpu_terms(const Communicator& c, const Found& found, const System& system,
-                   const std::vector<std::vector<int>>& unlike, const Root& root) {
+GpuTerms gpu_terms(const Communicator& c, const Found& found, const System& system, const GroupsNodes& nodes,
+                   const Root& root) {
   const bool over_nvlink = found.nvlink;
   GpuTerms out;
   out.nvlink = over_nvlink ? system.nvlink_rate : Bandwidth();
@@ -524,9 +523,12 @@ GpuTerms gpu_terms(const Communicator& c, const Found& found, const System& syst
   out.has_nvlinks = system.has_nvlink();
   out.ring_links = share_of_rings(system, c.ring, c.nodes, out.nvlink);
   out.tree_sends = tree_sends(c);
+  std::map<int, double> by_nic;
+  if (c.pairs.relayed && !system.nvswitch)
+    for (const auto& [node, gpus] : nodes) add_ranks_by_nic(system, gpus, c.pairs.nics_of_gpu, 1, by_nic);
   std::vector<RatesOfNode> of_nodes;
-  for (const std::vector<int>& gpus : unlike)
-    if (gpus.size() > 1) of_nodes.push_back(rates_of_node(c, over_nvlink, system, gpus, root));
+  for (const std::vector<int>& gpus : unlike_nodes(nodes))
+    if (gpus.size() > 1) of_nodes.push_back(rates_of_node(c, over_nvlink, system, gpus, root, by_nic));
   out.pair_rates = of_nodes.empty() ? uniform(over_nvlink ? out.nvlink : c.ring.together().inside) : together(of_nodes);
   for (const System::Edge& edge : system.edges[static_cast<std::size_t>(system.first_gpu)])
     out.pcie = std::max(out.pcie, Bandwidth(edge.rate * 1e9));
@@ -577,9 +579,9 @@ Result<Communicator> connect(const Fabric& fabric, const Group& group, const Env
   const bool relayed =
       out.nvlink && seen->environment.relays() && seen->environment.pxn_of_pairs &&
       std::ranges::all_of(unlike, [&](const auto& gpus) { return relays_over_nvlink(seen->system, gpus); });
-  out.pairs = pair_terms(searched->found.of_pairs, relayed, seen->system, fabric, group, unlike.size() == 1);
+  out.pairs = pair_terms(searched->found.of_pairs, relayed, fabric, group, unlike.size() == 1);
   const Root root{gpu_in_node(fabric, group[0]), nodes.at(fabric.node_of(group[0]))};
-  out.gpu = gpu_terms(out, searched->found, seen->system, unlike, root);
+  out.gpu = gpu_terms(out, searched->found, seen->system, nodes, root);
   if (out.nodes > 1) out.network_latency = network_latency(fabric, nodes);
   if (out.pairs.nics > 1) out.across_rails = across_rails(fabric.spec(), out.network_latency);
   out.spines = spine_loads(fabric, group, out);

@@ -468,7 +468,8 @@ Exchange exchange_of_unlike(const Communicator& c, CollectiveKind kind, double b
   out.own_bytes = to_next ? 0 : out.per_peer;
   out.to_peers = to_peers(c.gpu.pair_rates, kind);
   out.turns = std::min(c.pairs.nics_of_gpu, plan.channels_between * static_cast<int>(out.remote_peers));
-  if (all_send || scatters) out.relayed_peers = all_send ? loads.relayed : loads.relayed_of_root;
+  // Straight NVLinks' rates have them.
+  if (c.nvswitch && (all_send || scatters)) out.relayed_peers = all_send ? loads.relayed : loads.relayed_of_root;
   const double busiest = to_next ? loads.next : all_send ? loads.alltoall : scatters ? loads.scatter : loads.gather;
   out.nics = 1;
   out.own_nics = scatters ? out.remote_peers / busiest : out.turns;
@@ -501,7 +502,8 @@ Exchange exchange_of(const Communicator& c, CollectiveKind kind, double bytes, c
   const bool all_send = kind == CollectiveKind::alltoall;
   // A root sends by all rails with PXN, and takes in by its own.
   const bool by_all = all_send || (kind == CollectiveKind::scatter && relayed > 0);
-  if (by_all) out.relayed_peers = relayed;
+  // Straight NVLinks' rates have them.
+  if (by_all && c.nvswitch) out.relayed_peers = relayed;
   out.nics = by_all ? all_nics : out.turns;
   out.own_nics = by_all && !all_send ? all_nics : out.turns;
   out.nic_bytes = out.per_peer * out.remote_peers * (all_send ? per_node : 1);

@@ -190,10 +190,12 @@ PairNics pair_nics(const System& system, const Nearest& near, const std::vector<
   return out;
 }
 
+std::vector<int> nics_of_pairs(const System& system, int gpu) { return in_turn(own_nics(system, gpu), gpu).nics; }
+
 Fabric with_nics_of_pairs(const System& system, const Fabric& machine) {
   if (machine.nics_per_node() == 0) return machine;
   std::vector<std::vector<int>> of_gpus;
-  for (int gpu = 0; gpu < system.gpus; ++gpu) of_gpus.push_back(in_turn(own_nics(system, gpu), gpu).nics);
+  for (int gpu = 0; gpu < system.gpus; ++gpu) of_gpus.push_back(nics_of_pairs(system, gpu));
   return machine.with_nearest(of_gpus);
 }
 

@@ -57,7 +57,9 @@ struct PairNics {
   double nic_rate = 0, gpu_rate = 0;  ///< GB/s of one NIC and its slot; of a GPU's way to its NICs
 };
 PairNics pair_nics(const System&, const Nearest&, const std::vector<int>& gpus);
-/// The machine where pairs go by those, in a GPU's order.
+/// A GPU's nearest NICs, in the order in which its pairs' channels take them.
+std::vector<int> nics_of_pairs(const System&, int gpu);
+/// The machine where pairs go by those.
 Fabric with_nics_of_pairs(const System&, const Fabric&);
 
 /// GB/s that each of `nics` of these moves: no more than its line rate, than its own links, or than its part of the

@@ -25,8 +25,8 @@ class Loads {
     of_counted_ = one.data_sheet.value() / one.counted.value();
   }
 
-  void add(int from, int to) {
-    for (const auto& [a, b] : hops(from, to)) busy_[{a, b}] += 1 / rate(a, b);
+  void add(int from, int to, double parts = 1) {
+    for (const auto& [a, b] : hops(from, to)) busy_[{a, b}] += parts / rate(a, b);
   }
   double busiest() const {
     double out = 0;
@@ -111,15 +111,53 @@ std::optional<Bandwidth> ring_rate(const System& system, const std::vector<std::
   return Bandwidth(static_cast<double>(orders.size()) / loads.busiest());
 }
 
+void add_ranks_by_nic(const System& system, const std::vector<int>& gpus, int turns, double times,
+                      std::map<int, double>& out) {
+  for (const int gpu : gpus) {
+    const std::vector<int> nics = nics_of_pairs(system, gpu);
+    for (std::size_t turn = 0; turn < static_cast<std::size_t>(turns) && !nics.empty(); ++turn)
+      out[nics[turn % nics.size()]] += times / turns;
+  }
+}
+
+namespace {
+
+/// By which GPU another one's parts reach a NIC: the widest way over NVLink, as the simulation's, through another where
+/// it must. None where the GPU is beside it, or no other one is.
+std::optional<int> relay_to(const System& system, const std::vector<int>& gpus, int from, int nic) {
+  const auto is_beside = [&](int gpu) {
+    const std::vector<int> nics = nics_of_pairs(system, gpu);
+    return std::ranges::find(nics, nic) != nics.end();
+  };
+  if (is_beside(from)) return std::nullopt;
+  std::optional<int> out;
+  double widest = 0;
+  for (const int gpu : gpus) {
+    if (!is_beside(gpu)) continue;
+    const NvlinkWay found = nvlink_way(system, gpus, from, gpu);
+    const double wide = found.speed / static_cast<double>(std::max<std::size_t>(1, found.hops.size()));
+    if (wide > widest) out = gpu;
+    widest = std::max(widest, wide);
+  }
+  return out;
+}
+
+}  // namespace
+
 std::optional<PairRates> pair_rates(const System& system, const std::vector<int>& gpus, int nodes,
-                                    std::optional<int> root) {
+                                    std::optional<int> root, const std::map<int, double>& beyond) {
   if (!system.has_nvlink() || system.nvswitch || gpus.size() < 2) return std::nullopt;
-  const double peers = static_cast<double>(gpus.size()) - 1;
   const int of_root = root.value_or(gpus.front());
+  const double peers = static_cast<double>(gpus.size()) - 1;
   Loads all(system, gpus), row(system, gpus), to_root(system, gpus), from_root(system, gpus);
   for (std::size_t i = 0; i < gpus.size(); ++i) {
     for (const int other : gpus)
       if (other != gpus[i]) all.add(gpus[i], other);
+    for (const auto& [nic, parts] : beyond)
+      if (const auto relay = relay_to(system, gpus, gpus[i], nic)) {
+        all.add(gpus[i], *relay, parts);
+        if (gpus[i] == of_root) from_root.add(gpus[i], *relay, parts);
+      }
     // The last one's next is on another node.
     if (nodes == 1 || i + 1 < gpus.size()) row.add(gpus[i], gpus[(i + 1) % gpus.size()]);
     if (gpus[i] == of_root) continue;

@@ -4,6 +4,7 @@
 // busiest link of all messages at once is what takes the time.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <vector>
 
@@ -12,10 +13,14 @@
 
 namespace collcast::nccl {
 
-/// Of these GPUs, each a rank, in one of `nodes` nodes, with that root (none: the first); by data-sheet rates. None
-/// where NVLinks end at a switch or there are none.
+/// Adds so many times the ranks that pairs reach by each NIC of a node with these GPUs, which go by `turns` in turn.
+void add_ranks_by_nic(const System&, const std::vector<int>& gpus, int turns, double times, std::map<int, double>&);
+
+/// Of these GPUs, each a rank, in one of `nodes` nodes, with that root (none: the first); by data-sheet rates. What
+/// goes to ranks on other nodes, `beyond` by NIC, passes the NVLink to a GPU beside that NIC where the sender is not
+/// (PXN). None where NVLinks end at a switch or there are none.
 std::optional<PairRates> pair_rates(const System&, const std::vector<int>& gpus, int nodes,
-                                    std::optional<int> root = {});
+                                    std::optional<int> root = {}, const std::map<int, double>& beyond = {});
 
 inline PairRates uniform(Bandwidth rate) { return {rate, rate, rate, rate}; }
 
