@@ -27,7 +27,7 @@ struct ScenarioArgs {
   std::string overlay;            ///< a calibration to put in; empty: none
   bool overlay_may_lack = false;  ///< a machine that the overlay does not name stays as it is described
   std::vector<std::string> sets;
-  std::vector<Override> swept;              ///< of one point of a sweep
+  std::vector<Override> swept;  ///< of one point of a sweep
   /// What --sweep has in the place of the file's sweep; of a point nothing, all values having been checked.
   std::optional<std::vector<SweepAxis>> axes;
   std::string algorithm, chunks, channels;  ///< empty: the scenario's

@@ -258,6 +258,8 @@ TEST_CASE("what is asked for in vain is warned about, each by its path") {
             [](StepInputs& in) { in.options.zero = 3; }},
            {"training.moe_grouped_gemm", [](StepInputs& in) { in.options.moe_grouped_gemm = false; },
             [](StepInputs& in) {
+              in.kernels.grouped_gemm["bf16"] = in.kernels.gemm.at("bf16");
+              in.kernels.grouped_gemm["bf16"].compute *= 0.5;
               in.model.experts = {8, 2, 512, 0};
               in.layout.sequence_parallel = true;
             }},
