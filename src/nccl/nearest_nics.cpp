@@ -121,7 +121,15 @@ struct OwnNics {
   std::vector<int> nics;
   double rate = 0;
 };
-OwnNics own_nics(const System& system, int gpu) {
+/// By PXN, where none is nearer: all that other GPUs are beside, which are equally near [src/graph/paths.cc,
+/// ncclTopoComputePaths]; what that GPU's links carry is NVLink's.
+OwnNics nics_by_relays(const System& system, const Nearest& near, int gpu) {
+  OwnNics out{PathType::pxn, {}, unlimited};
+  for (const auto& [nic, ways] : near.gpus)
+    if (way_to_nic(system, near, gpu, nic) == PathType::pxn) out.nics.push_back(nic);
+  return out;
+}
+OwnNics own_nics(const System& system, const Nearest& near, int gpu) {
   OwnNics out;
   for (int nic = 0; nic < system.nics; ++nic) {
     const auto found = own_way(system, gpu, nic);
@@ -130,7 +138,9 @@ OwnNics own_nics(const System& system, int gpu) {
     out.nics.push_back(nic);
     out.rate = std::max(out.rate, found->rate);
   }
-  return out;
+  if (out.type <= PathType::pxn) return out;
+  OwnNics relayed = nics_by_relays(system, near, gpu);
+  return relayed.nics.empty() ? out : relayed;
 }
 
 /// Those of the GPUs that none of them is nearer to the NIC than.
@@ -149,7 +159,7 @@ PairNics pair_nics(const System& system, const Nearest& near, const std::vector<
   std::map<int, double> gpus_of_nic;
   std::map<std::vector<int>, std::size_t> seen;  // GPUs, by the NICs that they have nearest
   for (const int gpu : gpus) {
-    const OwnNics own = own_nics(system, gpu);
+    const OwnNics own = own_nics(system, near, gpu);
     if (own.nics.empty()) continue;
     const std::size_t all = own.nics.size(), sharing = nearest_gpus(system, gpus, own.nics.front());
     const std::size_t turns = (all + sharing - 1) / sharing;

@@ -47,8 +47,8 @@ Room room_of(const System&, const Nearest&);
 
 /// What sends and receives between nodes go by, where all GPUs of a node have some at once: a GPU's channels
 /// take in turn as many of its own nearest NICs as there are for each of the GPUs that are as near to them
-/// [src/graph/topo.cc, ncclTopoGetLocalNet]. Left out: that NCCL begins at the GPU's number, by which two of a group
-/// may meet at one of several NICs; NICs that only PXN is near to.
+/// [src/graph/topo.cc, ncclTopoGetLocalNet]; a GPU that has none takes all in turn that it reaches by PXN. Left out:
+/// that NCCL begins at the GPU's number, by which two of a group may meet at one of several NICs.
 struct PairNics {
   double nics = 0;      ///< of a node; where some have more than others, as many as move all at the pace of the busiest
   int of_gpu = 1;       ///< that each GPU has at least
