@@ -210,7 +210,8 @@ Fabric by_nvlink_ways(const Question& q, const Fabric& machine) {
 /// turn as any has, by those that the machine spreads its GPUs over.
 Fabric by_nics_of_pairs(const Question& q, const Fabric& machine) {
   if (!q.plan.point_to_point || q.c.nodes == 1 || q.c.pairs.loads) return machine;
-  return with_nics_of_pairs(system_of(q.fabric.spec(), q.c.compute_capability, q.c.environment), machine);
+  return with_nics_of_pairs(system_of(q.fabric.spec(), q.c.compute_capability, q.c.environment), gpus_of_each_node(q),
+                            machine);
 }
 
 /// By which NICs rings and trees pass nodes: those that each node's own search found, like nodes or not. A channel's

@@ -123,7 +123,15 @@ struct OwnNics {
   std::vector<int> nics;
   double rate = 0;
 };
-OwnNics own_nics(const System& system, int gpu) {
+/// By PXN, where none is nearer: all that other GPUs are beside, which are equally near [src/graph/paths.cc,
+/// ncclTopoComputePaths]; what that GPU's links carry is NVLink's.
+OwnNics nics_by_relays(const System& system, const Nearest& near, int gpu) {
+  OwnNics out{PathType::pxn, {}, unlimited};
+  for (const auto& [nic, ways] : near.gpus)
+    if (way_to_nic(system, near, gpu, nic) == PathType::pxn) out.nics.push_back(nic);
+  return out;
+}
+OwnNics own_nics(const System& system, const Nearest& near, int gpu) {
   OwnNics out;
   for (int nic = 0; nic < system.nics; ++nic) {
     const auto found = own_way(system, gpu, nic);
@@ -132,7 +140,9 @@ OwnNics own_nics(const System& system, int gpu) {
     out.nics.push_back(nic);
     out.rate = std::max(out.rate, found->rate);
   }
-  return out;
+  if (out.type <= PathType::pxn) return out;
+  OwnNics relayed = nics_by_relays(system, near, gpu);
+  return relayed.nics.empty() ? out : relayed;
 }
 
 /// The bits of a number below a power of two in reverse.
@@ -167,7 +177,7 @@ PairNics pair_nics(const System& system, const Nearest& near, const std::vector<
   PairNics out{0, system.nics, 1, system.nic_speed, unlimited};
   std::map<int, double> gpus_of_nic;
   for (const int gpu : gpus) {
-    OwnNics own = own_nics(system, gpu);
+    OwnNics own = own_nics(system, near, gpu);
     if (own.nics.empty()) continue;
     const std::size_t all = own.nics.size(), sharing = nearest_gpus(system, gpus, own.nics.front());
     own = in_turn(std::move(own), gpu);
@@ -190,12 +200,11 @@ PairNics pair_nics(const System& system, const Nearest& near, const std::vector<
   return out;
 }
 
-std::vector<int> nics_of_pairs(const System& system, int gpu) { return in_turn(own_nics(system, gpu), gpu).nics; }
-
-Fabric with_nics_of_pairs(const System& system, const Fabric& machine) {
+Fabric with_nics_of_pairs(const System& system, const std::vector<int>& gpus, const Fabric& machine) {
   if (machine.nics_per_node() == 0) return machine;
+  const Nearest near = nearest_nics(system, gpus);
   std::vector<std::vector<int>> of_gpus;
-  for (int gpu = 0; gpu < system.gpus; ++gpu) of_gpus.push_back(nics_of_pairs(system, gpu));
+  for (int gpu = 0; gpu < system.gpus; ++gpu) of_gpus.push_back(in_turn(own_nics(system, near, gpu), gpu).nics);
   return machine.with_nearest(of_gpus);
 }
 

@@ -49,7 +49,7 @@ Room room_of(const System&, const Nearest&);
 /// What sends and receives between nodes go by, where all GPUs of a node have some at once: a GPU's channels
 /// take in turn as many of its own nearest NICs as there are for each of the GPUs that are as near to them, and begin
 /// at the GPU's number, by which two of a group may meet at one of several NICs [src/graph/topo.cc,
-/// ncclTopoGetLocalNet]. Left out: NICs that only PXN is near to.
+/// ncclTopoGetLocalNet]; a GPU that has none takes all in turn that it reaches by PXN.
 struct PairNics {
   double nics = 0;      ///< of a node; where some have more than others, as many as move all at the pace of the busiest
   int of_gpu = 1;       ///< that each GPU has at least
@@ -57,10 +57,8 @@ struct PairNics {
   double nic_rate = 0, gpu_rate = 0;  ///< GB/s of one NIC and its slot; of a GPU's way to its NICs
 };
 PairNics pair_nics(const System&, const Nearest&, const std::vector<int>& gpus);
-/// A GPU's nearest NICs, in the order in which its pairs' channels take them.
-std::vector<int> nics_of_pairs(const System&, int gpu);
-/// The machine where pairs go by those.
-Fabric with_nics_of_pairs(const System&, const Fabric&);
+/// The machine where pairs among these GPUs of each node go by those, in the order in which their channels take them.
+Fabric with_nics_of_pairs(const System&, const std::vector<int>& gpus, const Fabric&);
 
 /// GB/s that each of `nics` of these moves: no more than its line rate, than its own links, or than its part of the
 /// ways to GPUs.

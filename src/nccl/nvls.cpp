@@ -75,9 +75,12 @@ Between nvls_tree_network(const Communicator& c, const NvlsRates& rates) {
           cap < rates.booked ? "NCCL's cap on an NVLS tree's head" : nics_name(c)};
 }
 
+/// Of a node: those of heads, and no more than rings have, which of a rack are fewer than its heads.
+double nics_of_tree(const Communicator& c) { return std::clamp(nics_of_heads(c), 1, std::max(1, c.nics.count)); }
+
 /// Seconds that one chunk of each head and channel takes as a NIC's messages.
 double nvls_tree_messages(const Communicator& c, const Plan& plan) {
-  const double of_a_nic = static_cast<double>(plan.channels) * c.nvls->channels / nics_of_heads(c);
+  const double of_a_nic = static_cast<double>(plan.channels) * c.nvls->channels / nics_of_tree(c);
   return tree_messages(c) * of_a_nic * us * c.factors.message_gap * fitted::nvls_tree_message_gap;
 }
 
@@ -136,7 +139,7 @@ NvlsRun nvls_tree_run(const Communicator& c, CollectiveKind kind, Bytes size, co
   const double together = plan.channels * c.nvls->channels, chunk = nvls_tree_chunk(c, bytes, together);
   const double loop = chunk * together;
   const Load network = longest({{loop / between.rate, between.name},
-                                {loop / most_across_nodes(c, plan.protocol, nics_of_heads(c)), nics_name(c)},
+                                {loop / most_across_nodes(c, plan.protocol, nics_of_tree(c)), nics_name(c)},
                                 {nvls_tree_messages(c, plan), "messages"}});
   const Load full = longest({{loop / rates.inside, "NVLink"}, network});
   const SpineTimes spines = spines_of(c, plan, chunk, network.seconds);

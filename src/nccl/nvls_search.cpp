@@ -97,7 +97,10 @@ std::optional<Graph> search_nvls(const System& system, const std::vector<int>& g
 double nvls_link(const System& system, const std::vector<int>& gpus, std::span<const double> list) {
   if (!has_nvls(system, gpus)) return 0;
   const auto heads = static_cast<double>(most_heads(gpus));
-  return speed_inside(system, list, most_heads(gpus)) * (heads - 1) * (1 + 1 / heads);
+  const double listed = speed_inside(system, list, most_heads(gpus));
+  // So slow that the list's last speed is for fewer.
+  const double speed = listed > 0 ? listed : system.nvlink_speed / (heads + 1);
+  return speed * (heads - 1) * (1 + 1 / heads);
 }
 
 }  // namespace collcast::nccl

@@ -292,10 +292,11 @@ double exchange_port(const Communicator& c, CollectiveKind kind, const Exchange&
   return kind == CollectiveKind::sendrecv ? p.local : p.local * (c.ranks - 1) / e.local_peers;
 }
 
-/// NICs of one rank, by which its channels go in turn. Of an alltoall as many as the GPU has that has most: the busiest
-/// NIC, which the closed form has, has parts of those that have one.
+/// NICs of one rank, by which its channels go in turn. Of an alltoall, and of a scatter by the receivers' rails, as
+/// many as the GPU has that has most: the busiest NIC, which the closed form has, has parts of those that have one.
 int turns_of(const Question& q, const Exchange& e) {
-  if (q.kind != CollectiveKind::alltoall || q.c.pairs.relayed || e.remote_peers == 0) return e.turns;
+  const bool by_all = q.kind == CollectiveKind::alltoall || (q.kind == CollectiveKind::scatter && q.c.pairs.relayed);
+  if (!by_all || e.remote_peers == 0) return e.turns;
   return std::max(e.turns, std::min(most_nics_of_a_gpu(q), q.plan.channels_between * static_cast<int>(e.remote_peers)));
 }
 

@@ -1,8 +1,9 @@
 // The run of NVLS, in a node and over the tree of nodes: chunks, and what bounds it.
+#include "nccl/nvls.hpp"
+
 #include <catch2/catch.hpp>
 
 #include "machines.hpp"
-#include "nccl/nvls.hpp"
 #include "nccl/run_constants.hpp"
 
 using namespace collcast;
@@ -209,7 +210,8 @@ TEST_CASE("NVLS on a node takes no longer than its tree does over that node and 
 
 TEST_CASE("what the switch moves depends on the number of heads, not on the NICs that they have") {
   const auto inside = [](const Fabric& fabric) {
-    const auto c = nccl::connect(fabric, Group::strided(Rank(0), 1, 16));
+    const auto c =
+        nccl::connect(fabric, Group::strided(Rank(0), 1, 16), test::environment({{"NCCL_ALGO", "NVLSTree"}}));
     REQUIRE(c.ok());
     const Bytes size(std::int64_t{1} << 30);
     const nccl::Plan plan = test::planned_as(*c, summed, size, Algorithm::nvls_tree, Protocol::simple);

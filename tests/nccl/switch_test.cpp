@@ -109,19 +109,22 @@ TEST_CASE("NVLS trees take their closed form's time within 10 percent, large siz
     }
 }
 
-TEST_CASE("with fewer NICs than GPUs NVLS trees take their closed form's time within 10 percent, large sizes 2") {
+TEST_CASE("with fewer NICs than GPUs NVLS trees take their closed form's time within 10 percent, large sizes 3") {
   // Heads that no NIC had were simulated over others' NICs: three nodes with seven of eight NICs at 1 GiB 71 % above.
+  // A3 High's image has NCCL_ALGO without them.
+  const nccl::Environment takes_nvls = test::environment({{"NCCL_ALGO", "NVLSTree"}});
   for (const int nodes : {2, 3, 4}) {
     const std::vector<Fabric> fabrics{test::without_nic("dgx-h100", 3, nodes), test::without_nic("dgx-b200", 7, nodes),
                                       test::built("gcp-a3-high", nodes),
                                       test::built("gcp-a3-high", nodes, {"network.link.bandwidth=400Gb/s"})};
     for (const Fabric& fabric : fabrics) {
-      const auto c = nccl::connect(fabric, Group::strided(Rank(0), 1, 8 * nodes));
+      const auto c = nccl::connect(fabric, Group::strided(Rank(0), 1, 8 * nodes), takes_nvls);
       REQUIRE(c.ok());
       for (const std::int64_t mib : {1, 64, 1024}) {
-        INFO(fabric.spec().name << " without NICs, " << nodes << " nodes, " << mib << " MiB");
+        INFO(fabric.spec().name << " of " << fabric.nics_per_node() << " NICs, " << nodes << " nodes, " << mib
+                                << " MiB");
         const double off = deviation(fabric, *c, CollectiveKind::all_reduce, Bytes(mib << 20), Algorithm::nvls_tree);
-        CHECK(std::abs(off) < (mib < 1024 ? 0.1 : 0.02));
+        CHECK(std::abs(off) < (mib < 1024 ? 0.1 : 0.03));
       }
     }
   }
