@@ -131,7 +131,7 @@ OwnNics nics_by_relays(const System& system, const Nearest& near, int gpu) {
     if (way_to_nic(system, near, gpu, nic) == PathType::pxn) out.nics.push_back(nic);
   return out;
 }
-OwnNics own_nics(const System& system, const Nearest& near, int gpu) {
+OwnNics without_relays(const System& system, int gpu) {
   OwnNics out;
   for (int nic = 0; nic < system.nics; ++nic) {
     const auto found = own_way(system, gpu, nic);
@@ -140,6 +140,10 @@ OwnNics own_nics(const System& system, const Nearest& near, int gpu) {
     out.nics.push_back(nic);
     out.rate = std::max(out.rate, found->rate);
   }
+  return out;
+}
+OwnNics own_nics(const System& system, const Nearest& near, int gpu) {
+  OwnNics out = without_relays(system, gpu);
   if (out.type <= PathType::pxn) return out;
   OwnNics relayed = nics_by_relays(system, near, gpu);
   return relayed.nics.empty() ? out : relayed;
@@ -200,11 +204,20 @@ PairNics pair_nics(const System& system, const Nearest& near, const std::vector<
   return out;
 }
 
+std::vector<int> nics_of_pairs(const System& system, const Nearest& near, int gpu) {
+  return in_turn(own_nics(system, near, gpu), gpu).nics;
+}
+
+bool is_beside(const System& system, int gpu, int nic) {
+  const std::vector<int> nics = without_relays(system, gpu).nics;
+  return std::ranges::find(nics, nic) != nics.end();
+}
+
 Fabric with_nics_of_pairs(const System& system, const std::vector<int>& gpus, const Fabric& machine) {
   if (machine.nics_per_node() == 0) return machine;
   const Nearest near = nearest_nics(system, gpus);
   std::vector<std::vector<int>> of_gpus;
-  for (int gpu = 0; gpu < system.gpus; ++gpu) of_gpus.push_back(in_turn(own_nics(system, near, gpu), gpu).nics);
+  for (int gpu = 0; gpu < system.gpus; ++gpu) of_gpus.push_back(nics_of_pairs(system, near, gpu));
   return machine.with_nearest(of_gpus);
 }
 

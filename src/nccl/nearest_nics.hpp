@@ -57,6 +57,10 @@ struct PairNics {
   double nic_rate = 0, gpu_rate = 0;  ///< GB/s of one NIC and its slot; of a GPU's way to its NICs
 };
 PairNics pair_nics(const System&, const Nearest&, const std::vector<int>& gpus);
+/// A GPU's, in the order in which its pairs' channels take them.
+std::vector<int> nics_of_pairs(const System&, const Nearest&, int gpu);
+/// No NIC is nearer to the GPU, but for those that it reaches by PXN.
+bool is_beside(const System&, int gpu, int nic);
 /// The machine where pairs among these GPUs of each node go by those, in the order in which their channels take them.
 Fabric with_nics_of_pairs(const System&, const std::vector<int>& gpus, const Fabric&);
 

@@ -113,8 +113,9 @@ std::optional<Bandwidth> ring_rate(const System& system, const std::vector<std::
 
 void add_ranks_by_nic(const System& system, const std::vector<int>& gpus, int turns, double times,
                       std::map<int, double>& out) {
+  const Nearest near = nearest_nics(system, gpus);
   for (const int gpu : gpus) {
-    const std::vector<int> nics = nics_of_pairs(system, gpu);
+    const std::vector<int> nics = nics_of_pairs(system, near, gpu);
     for (std::size_t turn = 0; turn < static_cast<std::size_t>(turns) && !nics.empty(); ++turn)
       out[nics[turn % nics.size()]] += times / turns;
   }
@@ -125,15 +126,11 @@ namespace {
 /// By which GPU another one's parts reach a NIC: the widest way over NVLink, as the simulation's, through another where
 /// it must. None where the GPU is beside it, or no other one is.
 std::optional<int> relay_to(const System& system, const std::vector<int>& gpus, int from, int nic) {
-  const auto is_beside = [&](int gpu) {
-    const std::vector<int> nics = nics_of_pairs(system, gpu);
-    return std::ranges::find(nics, nic) != nics.end();
-  };
-  if (is_beside(from)) return std::nullopt;
+  if (is_beside(system, from, nic)) return std::nullopt;
   std::optional<int> out;
   double widest = 0;
   for (const int gpu : gpus) {
-    if (!is_beside(gpu)) continue;
+    if (!is_beside(system, gpu, nic)) continue;
     const NvlinkWay found = nvlink_way(system, gpus, from, gpu);
     const double wide = found.speed / static_cast<double>(std::max<std::size_t>(1, found.hops.size()));
     if (wide > widest) out = gpu;
