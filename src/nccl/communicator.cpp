@@ -447,6 +447,13 @@ PairTerms pair_terms(const PairNics& nics, bool relayed, const Fabric& fabric, c
   return out;
 }
 
+/// A ring's on a node with these GPUs.
+const std::vector<std::vector<int>>& orders_on(const Graph& ring, const std::vector<int>& gpus) {
+  for (const NodeChannels& other : ring.elsewhere)
+    if (other.gpus == gpus) return other.order;
+  return ring.order;
+}
+
 }  // namespace
 
 std::string_view to_string(PathType type) {
@@ -485,7 +492,9 @@ Result<Communicator> connect(const Fabric& fabric, const Group& group, const Env
   if (!searched) return searched.errors();
   // Graphs are final from here on: channels are counted by them, and what a run reaches by graphs and channels.
   put_channels(*searched, *seen, unlike.front(), out);
-  if (out.nodes > 1) out.chain_waits = chain_waits(out.ring.order, gpu_in_node(fabric, group[0]));
+  if (out.nodes > 1)
+    out.chain_waits =
+        chain_waits(orders_on(out.ring, nodes.at(fabric.node_of(group[0]))), gpu_in_node(fabric, group[0]));
   out.nics = nic_terms(searched->found, seen->system, out.nodes);
   out.nics.uneven = uneven_nics(fabric, group, out);
   const bool relayed =

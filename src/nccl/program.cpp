@@ -44,8 +44,9 @@ double lines_between(const Question& q, const Limits& l, double drive, double ch
 }
 
 /// A proxy looks through a chunk's lines of LL when all are there, as the closed form's walk has it: nothing hides that
-/// the time of threads and links comes beside the proxy's but posts that take longer than the walk; seconds of a hop
-/// between nodes, the mean of all loops. Over unlike nodes lines are each channel's own, beside which the links' time
+/// the time of threads and links comes beside the proxy's but what holds a loop and takes longer than the walk;
+/// seconds of a hop between nodes, the mean of all loops. Of a NIC's own time nothing comes beside it, as the channels
+/// that share one pass it at unlike times. Over unlike nodes lines are each channel's own, beside which the links' time
 /// is the simulation's matter.
 double before_lines(const Question& q, const Limits& l, const Hops& hops, const Loops& loops, double drive) {
   if (hops.out == 0) return 0;
@@ -53,10 +54,15 @@ double before_lines(const Question& q, const Limits& l, const Hops& hops, const 
     const double lines = through_network(l, chunk);
     if (q.c.nics.uneven) return std::min(chunk / drive, lines);
     const double links = ring_links(l, hops.all, chunk, q.plan).seconds / hops.all;
+    Limits no_nics = l;
+    no_nics.nics = unlimited;
+    const double within = ring_links(no_nics, hops.all, chunk, q.plan).seconds / hops.all;
     const double inside = (hops.all - hops.out) * (l.hop - within_hop(l, chunk) + links);
     const double walk = inside + hops.out * (network_hop(l, chunk) + links + lines);
-    const double seen = std::max(0.0, walk - message_gaps(q.c, q.plan, hops.all, chunk));
-    return std::min({links, lines, seen / hops.out});
+    const double hidden =
+        std::max(message_gaps(q.c, q.plan, hops.all, chunk), ring_load(l, hops.all, chunk, q.plan).seconds);
+    const double seen = std::max(0.0, walk - hidden);
+    return std::min({within, lines, seen / hops.out});
   };
   if (q.c.nics.uneven) return of_chunk(loops.full > 0 ? loops.most : loops.rest);
   const double last = loops.rest > 0 ? 1 : 0;

@@ -110,7 +110,8 @@ Result<Program> switch_program(const Question& q) {
   const bool tree = c.nodes > 1;
   const NvlsRun run = run_of(q);
   const SwitchWay way = way_of(q.kind, c.nvls->channels);
-  const double share = 1 / std::max(1.0, run.loops);  // a loop of all data
+  // A loop of all data; of a tree's as many, alike, as are simulated.
+  const double share = 1 / (tree ? whole_loops(run) : std::max(1.0, run.loops));
   Rates rates;
   rates.switch_members = switch_members(c.most_on_a_node);
   rates.nvlink = way.load * q.bytes() / run.inside / c.gpu.nvlink.value();

@@ -123,6 +123,22 @@ TEST_CASE("a chain shows its way where its channels pass the GPUs in unlike orde
   }
 }
 
+TEST_CASE("calls of a chain wait by the orders of the root's node, whichever of the nodes that is") {
+  const Fabric fabric = test::built("dgx-h100", 2);
+  const auto waits = [&](const std::vector<int>& ranks) {
+    std::vector<Rank> group;
+    for (const int rank : ranks) group.emplace_back(static_cast<std::uint32_t>(rank));
+    const Result<Communicator> c = nccl::connect(fabric, Group::listed(std::move(group)));
+    REQUIRE(c);
+    return c->chain_waits;
+  };
+  // Mirror images of each other; and a node's ranks in whatever order.
+  CHECK(waits({0, 1, 2, 3, 12, 13, 14, 15}) == waits({12, 13, 14, 15, 0, 1, 2, 3}));
+  CHECK(waits({4, 5, 6, 7, 8, 9, 10, 11}) == waits({8, 9, 10, 11, 4, 5, 6, 7}));
+  CHECK(waits({8, 9, 10, 11, 12, 13, 14, 15, 0, 1, 2, 3}).back() > 0.5);
+  CHECK(waits({15, 8, 9, 10, 11, 12, 13, 14, 0, 1, 2, 3}).back() > 0.5);
+}
+
 TEST_CASE("a chain of LL over nodes takes what V100 with InfiniBand took, on one channel and on several") {
   // Published [validation/data/nccl-tests/abci-v100-8x4-broadcast.csv, -32x4-]: 8 nodes of 4 and 32, on one channel
   // up to 128 and 512 KiB, on two one size on, and on four from there.

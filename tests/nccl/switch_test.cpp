@@ -155,6 +155,24 @@ TEST_CASE("two racks add a small message up in their closed form's time, and one
   CHECK(time(1) < time(2));
 }
 
+TEST_CASE("NVLS trees of a loop and little more are simulated as long as of one") {
+  for (const char* machine : {"dgx-h100", "dgx-b200"}) {
+    const Fabric fabric = test::built(machine, 2);
+    const Communicator c = test::communicator(machine, 2);
+    double before = 0;
+    for (std::int64_t size = 2 << 20; size <= (16 << 20); size += 512 << 10) {
+      CAPTURE(machine, size);
+      const Plan plan =
+          test::planned_as(c, CollectiveKind::all_reduce, Bytes(size), Algorithm::nvls_tree, Protocol::simple);
+      const double simulated = test::simulated(fabric, c, CollectiveKind::all_reduce, Bytes(size), plan).count();
+      CHECK(simulated ==
+            Approx(nccl::run(c, CollectiveKind::all_reduce, Bytes(size), plan).time().count()).epsilon(0.1));
+      CHECK(simulated > 0.95 * before);
+      before = simulated;
+    }
+  }
+}
+
 TEST_CASE("PAT takes its closed form's time within a fifth, and small messages exactly") {
   for (const int nodes : {2, 3, 4, 7, 8, 16}) {
     const Fabric fabric = test::built("dgx-h100", nodes);
