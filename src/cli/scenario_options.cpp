@@ -24,6 +24,7 @@ ScenarioOptions scenario_options(const ScenarioArgs& args, const Session& sessio
   out.what_if = args.what_if;
   out.faults = args.faults;
   out.sweep = args.axes;
+  out.checks_values_of_sweep = args.runs_own_sweep;
   if (!args.topology.empty()) out.topology = args.topology;
   MachineOptions values;
   values.sets = args.sets;

@@ -28,8 +28,8 @@ struct ScenarioArgs {
   bool overlay_may_lack = false;  ///< a machine that the overlay does not name stays as it is described
   std::vector<std::string> sets;
   std::vector<Override> swept;  ///< of one point of a sweep
-  /// What --sweep has in the place of the file's sweep; of a point nothing, all values having been checked.
-  std::optional<std::vector<SweepAxis>> axes;
+  std::vector<SweepAxis> axes;  ///< of --sweep, whose values are checked; of a point none, as all values have been
+  bool runs_own_sweep = false;  ///< the file's sweep, whose values are checked in their place
   std::string algorithm, chunks, channels;  ///< empty: the scenario's
   std::string method, sharing, library;
   std::vector<std::string> env;      ///< NAME=VALUE, of library nccl

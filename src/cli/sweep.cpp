@@ -30,7 +30,8 @@ struct Point {
 /// All combinations, the last axis the quickest.
 std::vector<Point> points_of(const ScenarioArgs& args, const Sweep& sweep) {
   std::vector<Point> out{{{}, args}};
-  out.front().args.axes.emplace();
+  out.front().args.axes.clear();
+  out.front().args.runs_own_sweep = false;
   if (!sweep.variants.empty()) {
     out.front().args.what_if.clear();
     out.front().values = {""};
@@ -99,24 +100,32 @@ Result<Scenario> base_of(ScenarioArgs args, const std::string& variant, const st
   args.what_if = variant == each_variant ? std::string() : variant;
   Result<Scenario> base = load(args, session, {});
   if (base || axes.empty()) return base;
-  // A swept value that can never be is said whatever else is lacking.
-  if (std::ranges::any_of(base.errors(), [](const Diagnostic& error) { return error.in_itself; })) return base;
+  constexpr int enough = 100;  // points that change nothing of what is wrong
+  Diagnostics never, lacking;
+  for (const Diagnostic& error : base.errors()) (error.in_itself ? never : lacking).push_back(error);
   Sweep alone;
   alone.axes = axes;
   PointErrors wrong;
+  int as_before = 0;
   for (const Point& point : points_of(args, alone)) {
     Result<Scenario> loaded = load(point.args, session, {});
-    if (!loaded) {
-      if (has_all(loaded.errors(), base.errors())) return base;  // nothing is wrong because of what it lacks
-      wrong.add(point, paths_of(axes), loaded.errors());
+    if (loaded && !never.empty()) return never;  // nothing else is wrong
+    if (loaded) {
+      Scenario at = std::move(loaded).value();
+      // One that is set, too, is there twice.
+      for (const SweepAxis& axis : axes) at.settings.erase(std::ranges::find(at.settings, axis.path));
+      return at;
+    }
+    const bool can_never_be = std::ranges::any_of(loaded.errors(), &Diagnostic::in_itself);
+    if (can_never_be || (!lacking.empty() && has_all(loaded.errors(), lacking))) {
+      if (++as_before == enough) return base;
       continue;
     }
-    Scenario at = std::move(loaded).value();
-    // One that is set, too, is there twice.
-    for (const SweepAxis& axis : axes) at.settings.erase(std::ranges::find(at.settings, axis.path));
-    return at;
+    wrong.add(point, paths_of(axes), loaded.errors());
   }
-  return wrong.all();
+  if (as_before > 0 || wrong.all().empty()) return base;
+  append(never, wrong.all());
+  return never;
 }
 
 /// Of the first point that has such a rate, and how many more there are: the table has their MFU and no warnings.
@@ -198,14 +207,16 @@ Sweep sweep_of(const std::vector<std::string>& sweeps, const ScenarioArgs& args,
   append(errors, check_sweep(out.axes));
   if (!errors.empty() && sweeps.empty()) return out;
   ScenarioArgs checked = args;
-  if (!sweeps.empty()) checked.axes = out.axes;
+  checked.axes = out.axes;
+  checked.runs_own_sweep = sweeps.empty();
   const Result<Scenario> base = base_of(checked, args.what_if, out.axes, session);
   if (!base) {
     // A step alone says itself what is wrong.
     if (!sweeps.empty() || args.what_if == each_variant) append(errors, base.errors());
     return out;
   }
-  checked.axes.emplace();
+  checked.axes.clear();
+  checked.runs_own_sweep = false;
   for (const SweepAxis& axis : out.axes)
     if (const std::string* path = set_beside(axis, *base))
       errors.push_back({axis.where,

@@ -436,7 +436,8 @@ Result<Scenario> parse_scenario(std::string_view text, std::string_view file_nam
   reader.error(errors);
   // Overrides may take away what a variant builds on; then only the chosen one counts.
   if (options.overrides.empty()) reader.error(input::check_variants(*tree, file, options, variants, errors));
-  reader.error(input::check_values(*tree, file, options, settings, options.sweep ? *options.sweep : sweep, errors));
+  reader.error(input::check_values(*tree, file, options, settings,
+                                   options.checks_values_of_sweep ? sweep : options.sweep, errors));
   if (!reader.ok()) return reader.take();
   Scenario chosen = std::move(scenario).value();
   for (const input::Variant& variant : variants) chosen.what_if.push_back(variant.name);

@@ -458,7 +458,7 @@ BucketFill fill_buckets(std::span<const double> gradients, double size) {
   return fill;
 }
 
-Result<StepPlan> make_plan(const StepInputs& in, const Fabric& fabric, const CollectiveTime& time) {
+Result<StepPlan> make_priced_plan(const StepInputs& in, const Fabric& fabric, const CollectiveTime& time) {
   StepPlan plan;
   plan.schedule = in.layout.schedule;
   plan.micro_batches = in.batch.passes(in.layout);
@@ -479,8 +479,15 @@ Result<StepPlan> make_plan(const StepInputs& in, const Fabric& fabric, const Col
   }
   if (!errors.empty()) return errors;
   if (Diagnostics wrong = add_transfers(plan, in, fabric, time); !wrong.empty()) return wrong;
-  add_orders(plan, in);
   return plan;
+}
+
+Result<StepPlan> make_plan(const StepInputs& in, const Fabric& fabric, const CollectiveTime& time) {
+  Result<StepPlan> plan = make_priced_plan(in, fabric, time);
+  if (!plan) return plan;
+  StepPlan ordered = std::move(plan).value();
+  add_orders(ordered, in);
+  return ordered;
 }
 
 Result<StageRequests> stage_requests(const StepInputs& in, const Fabric& fabric, const CollectiveTime& time,

@@ -192,6 +192,8 @@ const StagePlan& with_shown_layer(const StepPlan&, std::size_t stage);
 
 /// `inputs` has passed check_step.
 Result<StepPlan> make_plan(const StepInputs& inputs, const Fabric&, const CollectiveTime&);
+/// All of it but the orders of its schedule: its times.
+Result<StepPlan> make_priced_plan(const StepInputs& inputs, const Fabric&, const CollectiveTime&);
 
 /// The orders of a schedule that is made for the times of the stages (automatic_order.hpp), or is the user's own.
 void add_orders(StepPlan&, const StepInputs&);

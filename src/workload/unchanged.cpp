@@ -30,7 +30,6 @@ class AllMade {
          [](StepInputs& in) { in.options.moe_token_dispatcher = TokenDispatcher::alltoall; });
     made(o.optimizer_state_offload.has_value(), "training.optimizer_state_offload", "without it",
          [](StepInputs& in) { in.options.optimizer_state_offload.reset(); });
-    made(o.zero > 0, "training.zero", "with 0", [](StepInputs& in) { in.options.zero = 0; });
     formats();
     groups();
     return std::move(all_);
@@ -60,7 +59,7 @@ class AllMade {
     const std::string path = "model.experts.groups";
     const bool of_config = origins_.knows("model.config") && origins_.of(path).file == origins_.of("model.hidden").file;
     const bool own = origins_.knows(path) && !of_config;
-    made(own && in_.model.experts.groups > 1, path, "with 1", [](StepInputs& in) {
+    made(own && in_.model.experts.groups > 1, path, "with groups and group_top_k of 1", [](StepInputs& in) {
       in.model.experts.groups = 1;
       in.model.experts.group_top_k = 1;
     });
@@ -77,7 +76,7 @@ void add_pass(const std::vector<Stretch>& pass, std::vector<double>& to) {
 
 /// All that a plan and the fullest rank's memory are made of; nothing where there is no price.
 std::optional<std::vector<double>> figures(const StepInputs& in, const Fabric& fabric, const CollectiveTime& time) {
-  const Result<StepPlan> plan = make_plan(in, fabric, time);
+  const Result<StepPlan> plan = make_priced_plan(in, fabric, time);
   const std::optional<MemoryUse> memory = countable_peak_memory(in, fabric.ranks_per_node());
   if (!plan || !memory) return {};
   std::vector<double> all{static_cast<double>(plan->zero), static_cast<double>(memory->peak().value())};

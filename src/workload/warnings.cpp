@@ -197,14 +197,17 @@ void add_unused(const StepInputs& in, const Origins& origins, std::vector<std::s
   none(in.options.delayed_all_reduce && alone, "delayed_all_reduce", no_replicas);
 }
 
+bool is_without_effect(const std::string& path, const std::vector<std::string>& list) {
+  const std::string said = path + " has no effect: ";
+  return std::ranges::any_of(list, [&](const std::string& text) { return text.starts_with(said); });
+}
+
 /// Those that are found by pricing the step without them, where no reason is said already.
 void add_without_effect(const StepInputs& in, const Fabric& fabric, const CollectiveTime& time, const Origins& origins,
                         std::vector<std::string>& list) {
-  for (Made& one : without_effect(in, fabric, time, origins)) {
-    const std::string said = one.path + " has no effect: ";
-    if (std::ranges::none_of(list, [&](const std::string& text) { return text.starts_with(said); }))
-      list.push_back(said + "every time of the step and its memory are the same " + one.otherwise);
-  }
+  for (Made& one : without_effect(in, fabric, time, origins))
+    if (!is_without_effect(one.path, list))
+      list.push_back(one.path + " has no effect: every time of the step and its memory are the same " + one.otherwise);
 }
 
 }  // namespace
@@ -237,7 +240,8 @@ std::vector<std::string> warnings(const StepInputs& in, const Fabric& fabric, co
   if (low_ratio) list.push_back(ratio_warning(in, fabric, result, time));
   if (const auto exposed = exposed_warning(in, fabric, result, time, low_ratio)) list.push_back(*exposed);
   if (const auto slower = slower_beside_backward(in, fabric, time)) list.push_back(*slower);
-  if (const auto slower = slower_by_overlap_tp(in, fabric, time)) list.push_back(*slower);
+  if (!is_without_effect("training.overlap_tp", list))
+    if (const auto slower = slower_by_overlap_tp(in, fabric, time)) list.push_back(*slower);
   if (result.micro_batches < in.layout.pp)
     list.push_back(too_few_micro_batches(result.micro_batches, in.layout.pp) +
                    "; a larger global_batch, a smaller micro_batch or a smaller pp would help");

@@ -166,15 +166,23 @@ TEST_CASE("what is swept need not be in the scenario") {
     return "step " + (folder.path() / name).string();
   };
   const std::string lacking = write("a.yaml", ""), whole = write("b.yaml", ", vocab: 1000");
-  const std::string swept = " --sweep model.vocab=x,32000,64000 --method estimate";
+  const std::string swept = " --sweep model.vocab=128000,32000,64000 --method estimate";
   const Json rows = document_of(lacking + swept)["rows"];
   CHECK(rows.size() == 3);
   CHECK(rows == document_of(whole + swept)["rows"]);
   CHECK(document_of(lacking + swept + " --what-if all")["rows"].size() == 6);
   // It is set beside all the same, and where no point can be, what is wrong is said.
   CHECK_THAT(call(lacking + swept + " --set model.vocab=8").err, Contains("'model.vocab' is set and swept"));
-  const Called none = call(lacking + " --sweep model.vocab=x,y --set layout.tp=3");
-  CHECK_THAT(none.err, Contains("sweep at model.vocab=x: model.vocab is 'x'") && !Contains("is missing"));
+  const Called none = call(lacking + " --sweep model.vocab=32000,64000 --set layout.tp=3");
+  CHECK_THAT(none.err, Contains("sweep at model.vocab=32000: ") && !Contains("is missing"));
+  // A value that can never be is said, not that the scenario lacks what is swept.
+  for (const char* values : {"x,32000", "32000,x"}) {
+    const Called never = call(lacking + " --sweep model.vocab=" + values);
+    CHECK(never.exit == 2);
+    CHECK_THAT(never.err, Contains("model.vocab is 'x'") && !Contains("is missing"));
+  }
+  const std::string two = " --sweep layout.dp=1,2 --sweep model.vocab=32000,64000 --method estimate";
+  CHECK(document_of(lacking + two)["rows"].size() == 4);
   CHECK_THAT(call(lacking + " --sweep layout.dp=1,2").err, Contains("required key 'vocab' is missing"));
 }
 

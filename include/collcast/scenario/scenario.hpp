@@ -121,8 +121,8 @@ struct ScenarioOptions {
   std::vector<std::string> faults = {};  ///< of --fault, added to the file's
   /// What `topology` is where it is no file's name: the text of one, called so.
   std::optional<std::string> machine = {};
-  /// --sweep, whose values are checked in the place of those of the file's sweep; empty: none are.
-  std::optional<std::vector<SweepAxis>> sweep = {};
+  std::vector<SweepAxis> sweep = {};    ///< of --sweep, whose values are checked
+  bool checks_values_of_sweep = false;  ///< those of the file's sweep are, too
 };
 Result<Scenario> parse_scenario(std::string_view text, std::string_view file_name, const ScenarioOptions& = {});
 Result<Scenario> load_scenario(const std::string& name_or_file, const ScenarioOptions& = {});
