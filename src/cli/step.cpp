@@ -56,7 +56,9 @@ Exit run_step(const StepArgs& args, const Session& session) {
   if (!sweep.empty()) return run_sweep(args.scenario, sweep, patience, format, args.output, session);
   StepTimeline timeline;
   OwnSchedule order;
-  Result<StepReport> result = forecast(args.scenario, session, args.trace.empty() ? nullptr : &timeline, patience,
+  ScenarioArgs alone = args.scenario;
+  alone.runs_own_sweep = true;  // it has none, or one with values that can never be
+  Result<StepReport> result = forecast(alone, session, args.trace.empty() ? nullptr : &timeline, patience,
                                        args.schedule.empty() ? nullptr : &order);
   if (!result && patience.has_ended_work()) return patience.refused(refuse(session, result.errors()));
   if (!result) return refuse(session, result.errors());
