@@ -131,6 +131,7 @@ OwnNics nics_by_relays(const System& system, const Nearest& near, int gpu) {
     if (way_to_nic(system, near, gpu, nic) == PathType::pxn) out.nics.push_back(nic);
   return out;
 }
+
 OwnNics without_relays(const System& system, int gpu) {
   OwnNics out;
   for (int nic = 0; nic < system.nics; ++nic) {
@@ -142,6 +143,7 @@ OwnNics without_relays(const System& system, int gpu) {
   }
   return out;
 }
+
 OwnNics own_nics(const System& system, const Nearest& near, int gpu) {
   OwnNics out = without_relays(system, gpu);
   if (out.type <= PathType::pxn) return out;

@@ -56,10 +56,9 @@ double loops_by_kernels(const ChannelWays& orders, int root, int nodes) {
 /// The same by what each channel's order says, once all are running.
 double waited(const ChannelWays& orders, int root) { return nccl::chain_waits(orders, root).back(); }
 
-double time_us(const Communicator& c, CollectiveKind kind, std::int64_t size, Protocol p, int channels = 0) {
-  Plan plan = test::planned_as(c, kind, Bytes(size), Algorithm::ring, p);
-  if (channels > 0) plan.channels = channels;
-  return test::us(nccl::run(c, kind, Bytes(size), plan).time());
+/// Of a broadcast of so many bytes under LL.
+double time_us(const Communicator& c, std::int64_t size) {
+  return test::us(test::ran(c, CollectiveKind::broadcast, size, Algorithm::ring, Protocol::ll).time());
 }
 
 }  // namespace
@@ -143,9 +142,7 @@ TEST_CASE("a chain of LL over nodes takes what V100 with InfiniBand took, on one
   // Published [validation/data/nccl-tests/abci-v100-8x4-broadcast.csv, -32x4-]: 8 nodes of 4 and 32, on one channel
   // up to 128 and 512 KiB, on two one size on, and on four from there.
   const Communicator few = test::communicator("abci-v100", 8), many = test::communicator("abci-v100", 32);
-  const auto time = [](const Communicator& c, std::int64_t size) {
-    return time_us(c, CollectiveKind::broadcast, size << 10, Protocol::ll);
-  };
+  const auto time = [](const Communicator& c, std::int64_t size) { return time_us(c, size << 10); };
   CHECK(time(few, 128) == Approx(57.6).epsilon(0.1));
   CHECK(time(few, 256) == Approx(142).epsilon(0.1));
   CHECK(time(few, 1024) == Approx(230).epsilon(0.15));
@@ -157,7 +154,7 @@ TEST_CASE("a chain of LL over nodes takes what V100 with InfiniBand took, on one
 TEST_CASE("a chain's block with few threads takes a pass for every 8 bytes of each") {
   const Communicator c = test::communicator("abci-v100", 8);
   // 32 ranks: 64 threads up to 16 KiB, then 128 of 32 KiB.
-  const auto time = [&](std::int64_t size) { return time_us(c, CollectiveKind::broadcast, size, Protocol::ll); };
+  const auto time = [&](std::int64_t size) { return time_us(c, size); };
   CHECK(time(16 << 10) - time(8 << 10) == Approx(16 * nccl::fitted::ll_pass[0]).epsilon(0.01));
   CHECK(time(32 << 10) == Approx(time(16 << 10)).epsilon(0.01));
 }
