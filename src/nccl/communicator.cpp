@@ -250,11 +250,18 @@ Diagnostics unfit(const StatedGraph& stated, const std::string& file, const std:
   return out;
 }
 
-/// Of all graphs of a file on all nodes, once where nodes are alike in it.
-Diagnostics unfit(const GraphFile& file, bool has_collnet, const std::vector<std::vector<int>>& unlike, int nodes) {
+/// Of NVLS and CollNet those alone that the machine has.
+bool is_taken(const StatedGraph& stated, const Searched& searched) {
+  return stated.is_collnet() ? searched.collnet.has_value()
+                             : stated.id != GraphId::nvls || searched.found.nvls.has_value();
+}
+
+/// Of all graphs of a file that are taken on all nodes, once where nodes are alike in it.
+Diagnostics unfit(const GraphFile& file, const Searched& searched, const std::vector<std::vector<int>>& unlike,
+                  int nodes) {
   Diagnostics out;
   for (const StatedGraph& stated : file.graphs) {
-    if (stated.is_collnet() && !has_collnet) continue;
+    if (!is_taken(stated, searched)) continue;
     for (const std::vector<int>& gpus : unlike)
       for (Diagnostic& one : unfit(stated, file.name, gpus, nodes)) {
         const bool said = std::ranges::any_of(out, [&](const Diagnostic& other) {
@@ -286,17 +293,17 @@ void find_ways(Graph& graph, const System& system, const std::vector<int>& gpus)
 Diagnostics take_stated(Searched& into, const GraphFile& file, const System& system,
                         const std::vector<std::vector<int>>& unlike, int nodes) {
   auto& [found, collnet] = into;
-  if (Diagnostics errors = unfit(file, collnet.has_value(), unlike, nodes); !errors.empty()) return errors;
+  if (Diagnostics errors = unfit(file, into, unlike, nodes); !errors.empty()) return errors;
   bool states_ring = false, states_tree = false;
   for (const StatedGraph& stated : file.graphs) {
-    if (stated.is_collnet() && !collnet) continue;
+    if (!is_taken(stated, into)) continue;
     if (stated.id == GraphId::tree) {
       found.tree = stated.graph;
       states_tree = true;
     }
     if (stated.id == GraphId::nvls) found.nvls = stated.graph;
-    if (stated.id == GraphId::collnet_chain && collnet) collnet->chain = stated.graph;
-    if (stated.id == GraphId::collnet_direct && collnet) collnet->direct = stated.graph;
+    if (stated.id == GraphId::collnet_chain) collnet->chain = stated.graph;
+    if (stated.id == GraphId::collnet_direct) collnet->direct = stated.graph;
     if (stated.id != GraphId::ring) continue;
     found.ring = stated.graph;
     states_ring = true;

@@ -424,12 +424,15 @@ std::vector<Candidate> tuning_table(const Communicator& c, CollectiveKind kind, 
   for (const Algorithm a : algorithms) {
     for (const Protocol p : protocols) {
       Candidate one{a, p, false, refusal(c, kind, a, p), {}, {}, {}};
-      if (one.reason.empty()) {
+      const double found = one.reason.empty() ? bandwidth_of(c, kind, a, p, v) : 0;
+      if (found > 0) {
         one.available = true;
         const double factor = a == Algorithm::tree && kind == CollectiveKind::all_reduce ? tree_factor(p, size, v) : 1;
         one.latency = Seconds(latency_of(c, kind, a, p, v) * plateau(c, kind, a, p, size, v) * 1e-6);
-        one.bandwidth = Bandwidth(bandwidth_of(c, kind, a, p, v) * factor * 1e9);
+        one.bandwidth = Bandwidth(found * factor * 1e9);
         one.time = one.latency + volume(size) / one.bandwidth;
+      } else if (one.reason.empty()) {
+        one.reason = "its channels have no bandwidth";
       }
       out.push_back(std::move(one));
     }

@@ -101,6 +101,60 @@ TEST_CASE("a file's graphs of CollNet are taken where the machine has it, and on
   CHECK(c.channels == 2 * c.ring.channels + c.ring.channels);
 }
 
+namespace {
+
+/// Of the first `ranks` GPUs of one node, with eight heads of NVLS at so many GB/s.
+nccl::Communicator with_stated_nvls(const char* machine, int ranks, const std::string& speed,
+                                    const std::vector<nccl::Setting>& variables = {}) {
+  std::string heads;
+  for (int gpu = 0; gpu < 8; ++gpu) heads += fmt::format("<channel><gpu dev=\"{}\"/></channel>", gpu);
+  const auto read = exchange::read_nccl_graphs(
+      graph_of(
+          "id=\"3\" pattern=\"5\" nchannels=\"8\" speedinter=\"60\" typeintra=\"NVL\" typeinter=\"PIX\" speedintra=\"" +
+              speed + "\"",
+          heads),
+      "g");
+  INFO(to_text(read.errors()));
+  REQUIRE(read.ok());
+  const Result<Fabric> fabric = Fabric::build(test::shipped_machine(machine), 1);
+  const auto c =
+      nccl::connect(*fabric, Group::strided(Rank(0), 1, ranks),
+                    with_files(*read_environment(variables), {std::make_shared<nccl::GraphFile>(read->file), nullptr}));
+  INFO(to_text(c.errors()));
+  REQUIRE(c.ok());
+  return *c;
+}
+
+}  // namespace
+
+TEST_CASE("a file's NVLS is taken where NCCL's search has some, and only there") {
+  CHECK(with_stated_nvls("dgx-h100", 8, "30").nvls->inside == Bandwidth(30e9));
+  const std::vector<nccl::Setting> apart{{"NCCL_P2P_DISABLE", "1", {}}};
+  // Ampere; no NVLink; two GPUs, of which NCCL sets none up.
+  for (const nccl::Communicator& c :
+       {with_stated_nvls("dgx-a100", 8, "30"), with_stated_nvls("dgx-h100", 8, "30", apart),
+        with_stated_nvls("dgx-h100", 2, "30")}) {
+    CHECK_FALSE(c.nvls);
+    const auto plan = nccl::plan(c, CollectiveKind::all_reduce, 1_MiB);
+    REQUIRE(plan.ok());
+    CHECK(nccl::run(c, CollectiveKind::all_reduce, 1_MiB, *plan).time() > Seconds(0));
+    CHECK_FALSE(nccl::plan(c, CollectiveKind::all_reduce, 1_MiB, nccl::Algorithm::nvls).ok());
+  }
+}
+
+TEST_CASE("channels of a file without bandwidth are not available, as in NCCL") {
+  const nccl::Communicator c = with_stated_nvls("dgx-h100", 8, "0");
+  for (const nccl::Candidate& one : nccl::tuning_table(c, CollectiveKind::all_reduce, 64_MiB)) {
+    CHECK(one.available == one.reason.empty());
+    CHECK(one.time < Seconds(1));
+    if (one.algorithm == nccl::Algorithm::nvls && one.protocol == nccl::Protocol::simple)
+      CHECK(one.reason == "its channels have no bandwidth");
+  }
+  const auto plan = nccl::plan(c, CollectiveKind::all_reduce, 1_MiB, nccl::Algorithm::nvls);
+  REQUIRE_FALSE(plan.ok());
+  CHECK_THAT(plan.errors().front().message, Catch::EndsWith("its channels have no bandwidth"));
+}
+
 TEST_CASE("a graph of CollNet with another pattern is refused") {
   const auto read = exchange::read_nccl_graphs(
       R"(<graphs version="1"><graph id="4" pattern="5" nchannels="1" speedintra="1" speedinter="1" typeintra="NVL" typeinter="PIX"><channel><net dev="0"/><gpu dev="0"/><net dev="0"/></channel></graph></graphs>)",
