@@ -285,6 +285,16 @@ bool Fabric::joins_leaf_to_spine(LinkId link) const {
   return tree->is_uplink(layout_->part ? layout_->part->cables[static_cast<std::size_t>(cable)] : cable);
 }
 
+Fabric::NodesOfLink Fabric::nodes_of(LinkId link) const {
+  check(link.value() < layout_->first_drive(), "a link of the machine");
+  const auto node = [&](topology::DeviceId device) -> std::optional<int> {
+    const auto number = device / static_cast<std::int64_t>(layout_->node.devices.size());
+    return number < layout_->whole_nodes() ? std::optional(static_cast<int>(number)) : std::nullopt;
+  };
+  const auto [from, to] = layout_->ends(link);
+  return {node(from), node(to)};
+}
+
 std::string Fabric::link_name(LinkId link) const {
   check(link.value() < layout_->links.size(), "a link of this fabric");
   if (const std::int64_t drive = link.value() - layout_->first_drive(); drive >= 0) {

@@ -152,22 +152,6 @@ Diagnostics check_gpu(const Fabric& fabric, const MachineFault& fault) {
            fmt::format("expected 0 to {}", count - 1)}};
 }
 
-/// Of a device of a node: "node3.gpu5", or "host3" where a node is one device.
-int node_of_name(const std::string& name) {
-  const std::string node = name.substr(0, name.find('.'));
-  return std::atoi(node.c_str() + node.find_last_not_of("0123456789") + 1);
-}
-
-/// Whether a device is a node's own, not a switch between nodes.
-bool is_in_node(const Fabric& fabric, const std::string& name) {
-  if (name.find('.') != std::string::npos) return true;
-  for (const DeviceGroup& group : fabric.spec().devices)
-    if (name.starts_with(group.name) && group.name.size() < name.size() &&
-        name.find_first_not_of("0123456789", group.name.size()) == std::string::npos)
-      return true;
-  return false;
-}
-
 /// Nodes between which all ways are looked at: from those `near` the faults to those of `all` that stand for the rest.
 struct Samples {
   std::vector<int> near, all;
@@ -179,10 +163,9 @@ Samples samples(const Fabric& fabric, const Fabric& faulty) {
   bool between = false;
   for (std::size_t l = 0; l < faulty.links().size(); ++l) {
     if (faulty.links()[l].bandwidth.value() > 0) continue;
-    const Ends ends = ends_of(fabric, l);
-    const bool from = is_in_node(fabric, ends.from), to = is_in_node(fabric, ends.to);
-    if (from) near[static_cast<std::size_t>(node_of_name(ends.from))] = true;
-    if (to) near[static_cast<std::size_t>(node_of_name(ends.to))] = true;
+    const auto [from, to] = fabric.nodes_of(LinkId(static_cast<std::uint32_t>(l)));
+    if (from) near[static_cast<std::size_t>(*from)] = true;
+    if (to) near[static_cast<std::size_t>(*to)] = true;
     between = between || (!from && !to);
   }
   const auto* leaves = std::get_if<LeafSpineNetwork>(&fabric.spec().network);
@@ -398,11 +381,10 @@ std::vector<bool> touched_nodes(const Fabric& healthy, const Fabric& faulty) {
   for (std::size_t l = 0; l < healthy.links().size(); ++l) {
     const Link &before = healthy.links()[l], &after = faulty.links()[l];
     if (before.bandwidth == after.bandwidth && before.latency == after.latency) continue;
-    const Ends ends = ends_of(healthy, l);
-    const bool from = is_in_node(healthy, ends.from), to = is_in_node(healthy, ends.to);
+    const auto [from, to] = healthy.nodes_of(LinkId(static_cast<std::uint32_t>(l)));
     // A link between switches, or of a torus, may carry any node's traffic.
     if (everywhere || (!from && !to)) return std::vector<bool>(touched.size(), true);
-    touched[static_cast<std::size_t>(node_of_name(from ? ends.from : ends.to))] = true;
+    touched[static_cast<std::size_t>(from ? *from : *to)] = true;
   }
   return touched;
 }

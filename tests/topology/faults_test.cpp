@@ -118,6 +118,19 @@ TEST_CASE("a rate that some links at a device do not exceed anyway is told, link
   CHECK(told("node0.nic3 -> leaf3", 49).empty());
 }
 
+TEST_CASE("the node of a link is where it ends, whatever digits the name of its devices ends with") {
+  for (const std::string name : {"h1", "gh200"}) {
+    INFO(name);
+    TopologySpec spec = teaching(star());
+    spec.devices.front().name = spec.network_devices = name;
+    const Fabric fabric = build(spec, 4);
+    // Node 3's device is the name and a 3.
+    CHECK(has(refusal(fabric, {failed(name + "3")}), "failed links cut off rank 3 from all others"));
+    CHECK(touched_nodes(fabric, faulty(fabric, {slow(name + "2", 0.5)})) ==
+          std::vector<bool>{false, false, true, false});
+  }
+}
+
 TEST_CASE("what faults of one link leave does not depend on their order") {
   const Fabric fabric = build(teaching(star()), 4);
   LinkFault rate;

@@ -51,6 +51,11 @@ class Fabric {
   /// "node3.gpu5 -> node3.nvswitch0", "leaf0 -> spine2"; a node that is a single device is "host3".
   std::string link_name(LinkId) const;
   bool joins_leaf_to_spine(LinkId) const;  ///< either direction
+  /// The nodes that a link's ends are in, by the machine's numbers; none: a switch between nodes. Not of a drive.
+  struct NodesOfLink {
+    std::optional<int> from, to;
+  };
+  NodesOfLink nodes_of(LinkId) const;
 
   /// Appends the links from `from` to `to`, in order; nothing for from == to. Any lane >= 0 is valid.
   void route(Rank from, Rank to, int lane, std::vector<LinkId>& out) const;
