@@ -44,7 +44,7 @@ std::string collnet_refusal(const Communicator& c, CollectiveKind kind, Algorith
 }
 
 double collnet_bandwidth(const Communicator& c, CollectiveKind kind, Algorithm a) {
-  const double per_node = c.ranks_per_node;
+  const double per_node = mean_on_a_node(c);
   if (a == Algorithm::collnet_chain) return 0.5 * c.collnet->chain.channels * gb(c.collnet->chain.inside);
   const Graph& direct = *c.collnet->direct;
   if (kind != CollectiveKind::all_reduce) return per_node * std::min(gb(direct.inside), 0.9 * gb(direct.between));

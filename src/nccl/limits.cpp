@@ -57,9 +57,9 @@ double tree_chunk(const Communicator& c, Bytes size, const Plan& plan) {
     return chunk;
   }
   chunk = std::min(chunk, static_cast<double>(size.value()) / plan.channels);
-  const double depth = 1 + floor_log2(c.nodes) + 0.1 * c.ranks_per_node;
+  const double depth = 1 + floor_log2(c.nodes) + 0.1 * mean_on_a_node(c);
   const auto few = [&](double factor) {
-    return static_cast<double>(size.value()) / (plan.channels * chunk) < factor * depth / c.ranks_per_node;
+    return static_cast<double>(size.value()) / (plan.channels * chunk) < factor * depth / mean_on_a_node(c);
   };
   while (chunk > 131072 && few(64)) chunk /= 2;
   while (chunk > 32768 && few(16)) chunk /= 2;

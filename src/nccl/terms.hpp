@@ -15,6 +15,8 @@ inline constexpr double unlimited = 1e18;
 inline tuned::Generation generation(const Communicator& c) { return tuned::generation_of(c.compute_capability); }
 /// Column of tuned::PerScale.
 inline std::size_t scale_of(const Communicator& c) { return c.nodes == 1 ? 0 : c.nodes == 2 ? 1 : 2; }
+/// Ranks, no whole number where nodes have unlike numbers of them; hops of chains NCCL counts by ranks_per_node.
+inline double mean_on_a_node(const Communicator& c) { return static_cast<double>(c.ranks) / c.nodes; }
 inline int floor_log2(int value) { return static_cast<int>(std::bit_width(static_cast<unsigned>(value))) - 1; }
 /// From the root of NCCL's binary trees over nodes down to the farthest leaf: 3 nodes are 0, 2, 1. NCCL's tuning, and
 /// how it cuts chunks, goes by the logarithm rounded down; so does what fills an NVLS tree.

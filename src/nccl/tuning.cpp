@@ -62,7 +62,7 @@ std::string ll128_refusal(const Communicator& c, CollectiveKind kind, Algorithm 
   if (c.compute_capability < 70) return "LL128 needs compute capability 7.0";
   if (c.environment.names_protocols(kind)) return {};  // NCCL_PROTO insists
   if (!c.factors.takes_ll128) return "LL128 is not taken, by the machine's calibration";
-  if (c.ranks_per_node > 1 && !c.nvlink) return "LL128 needs NVLink inside the node";
+  if (c.most_on_a_node > 1 && !c.nvlink) return "LL128 needs NVLink inside the node";
   if (c.compute_capability >= 100 && c.environment.launch.version >= first_without_blackwell_ll128)
     return "LL128 is not taken on Blackwell since 2.29";
   const PathType most = c.compute_capability >= 90 ? PathType::pxn : PathType::pxb;
@@ -103,7 +103,7 @@ int ring_steps(CollectiveKind kind, int ranks) {
 
 /// What NVLS reaches of its links by a kind's bus rate.
 double nvls_reached(const Communicator& c, CollectiveKind kind) {
-  const double per_node = c.ranks_per_node;
+  const double per_node = mean_on_a_node(c);
   return tuned::nvls_efficiency[at(generation(c))] *
          (kind == CollectiveKind::all_reduce ? 2 : (per_node - 1) / per_node);
 }
@@ -232,7 +232,7 @@ double latency_of(const Communicator& c, CollectiveKind kind, Algorithm a, Proto
   const bool straight = (a == Algorithm::tree ? c.tree : c.ring).type_inside != PathType::nvb;
   const Hardware inside = c.nvlink && straight ? Hardware::nvlink : Hardware::pcie;
   const double hop_in = hop_of(inside, a, p, v) * (c.nodes > 1 && p == Protocol::ll ? v.ll_hop_between : 1);
-  const Algorithm out_by = c.ranks_per_node == 1 && v.tree_hop_alone ? Algorithm::tree : a;
+  const Algorithm out_by = c.most_on_a_node == 1 && v.tree_hop_alone ? Algorithm::tree : a;
   const double hop_out = with_plugin(c, p, hop_of(Hardware::network, out_by, p, v), v);
   const double base = a == Algorithm::tree   ? v.tree_base[at(p)]
                       : a == Algorithm::ring ? v.ring_base[at(p)]
@@ -241,7 +241,7 @@ double latency_of(const Communicator& c, CollectiveKind kind, Algorithm a, Proto
   switch (a) {
     case Algorithm::ring:
       return base + ring_latency(c, kind, p, inside, hop_in, hop_out, v);
-    case Algorithm::tree:
+    case Algorithm::tree:  // with ranks on a node rounded down, as in NCCL
       return base + 2 * ((c.ranks_per_node - 1) * hop_in + levels * hop_out);
     case Algorithm::nvls:
       return hop_in + (c.nodes > 1 ? hop_out : 0);

@@ -56,7 +56,7 @@ struct Version {
   TreeFactor ll128_tree_factor = tree_factor[1];
   /// LL's share of a ring's bus: of all_reduce, reduce and of everything over several nodes, and of the others.
   double ll_share = 0.5, ll_share_of_copies = 0.5;
-  double ll128_alone = 0.92;  ///< LL128's share of a ring's bus with one rank per node
+  double ll128_alone = 0.92;  ///< LL128's share of a ring's bus with fewer than two ranks per node
   double tree_ll128_between = 120.0 / 128;
   /// LL128's cap per channel of a ring, of broadcast, reduce, all_gather, reduce_scatter, all_reduce; 0: by generation.
   std::array<double, 5> ring_ll128{};
