@@ -94,6 +94,7 @@ void keep_channels(Graph& graph, int channels) {
 /// `other`: of nodes with these GPUs. The fewest channels, and the lowest speed, each apart [src/init.cc,
 /// initTransportsRank].
 void keep_slowest(Graph& into, const Graph& other, const std::vector<int>& gpus) {
+  into.pattern = std::max(into.pattern, other.pattern);  // of trees, that of NICs used by one GPU
   const Graph::Together one = into.together(), another = other.together();
   into.least = {std::min(one.inside, another.inside), std::min(one.between, another.between)};
   into.elsewhere.push_back({gpus, other.order, other.nics});

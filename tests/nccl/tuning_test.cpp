@@ -1,6 +1,8 @@
 // The tuning model against figures that NCCL printed, and against arithmetic on its constants.
 #include <catch2/catch.hpp>
 
+#include <numeric>
+
 #include "machines.hpp"
 
 using namespace collcast;
@@ -89,10 +91,75 @@ TEST_CASE("over several nodes LL's cap is the host's: of AMD's its own, of Intel
     const Communicator c = test::communicator(machine, 2);
     return candidate(c, reduce_all, Bytes(1024), Algorithm::ring, Protocol::ll).bandwidth.value();
   };
-  // A quarter of what the search finds, at most 39 GB/s, of AMD's hosts 22.5 [src/graph/tuning.cc].
+  // Half of what the search finds, at most 39 GB/s, of AMD's hosts 22.5 [src/graph/tuning.cc].
   CHECK(ring("gh200") == Approx(39e9 * 8 / 14));
   CHECK(ring("dgx-h100") == Approx(39e9 * 16 / 30));
   CHECK(ring("dgx-a100") == Approx(22.5e9 * 16 / 30));
+}
+
+namespace {
+
+/// GPUs of a machine's nodes, by their numbers in them.
+Communicator of_gpus(const char* machine, const std::vector<std::vector<int>>& nodes,
+                     const nccl::Environment& environment = {}) {
+  const Fabric fabric = test::built(machine, static_cast<int>(nodes.size()));
+  std::vector<Rank> ranks;
+  for (std::size_t node = 0; node < nodes.size(); ++node)
+    for (const int gpu : nodes[node])
+      ranks.emplace_back(static_cast<std::uint32_t>(static_cast<int>(node) * fabric.ranks_per_node() + gpu));
+  const auto c = nccl::connect(fabric, Group::listed(std::move(ranks)), environment);
+  INFO(to_text(c.errors()));
+  REQUIRE(c.ok());
+  return *c;
+}
+
+}  // namespace
+
+TEST_CASE("LL128 needs NVLink inside every node that has several ranks, however few the mean") {
+  // Without NVLink GPUs 0 and 1 of a DGX A100 are joined by one PCIe switch.
+  const nccl::Environment apart = test::environment({{"NCCL_P2P_DISABLE", "1"}});
+  for (const std::vector<std::vector<int>>& nodes :
+       {std::vector<std::vector<int>>{{0, 1}, {0, 1}}, {{0, 1}, {0}}, {{0}, {0}, {0, 1}}}) {
+    const Communicator c = of_gpus("dgx-a100", nodes, apart);
+    CHECK(candidate(c, reduce_all, Bytes(1 << 20), Algorithm::ring, Protocol::ll128).reason ==
+          "LL128 needs NVLink inside the node");
+  }
+  // With it, and of one GPU on each node, it is there.
+  CHECK(candidate(of_gpus("dgx-a100", {{0, 1}, {0}}), reduce_all, Bytes(1 << 20), Algorithm::ring, Protocol::ll128)
+            .available);
+  CHECK(candidate(of_gpus("dgx-a100", {{0}, {0}}, apart), reduce_all, Bytes(1 << 20), Algorithm::ring, Protocol::ll128)
+            .available);
+}
+
+TEST_CASE("a ring's hop between nodes is the tree's with one rank on each node, not with more on some") {
+  const auto latency = [](const std::vector<std::vector<int>>& nodes) {
+    return test::us(candidate(of_gpus("dgx-h100", nodes), reduce_all, Bytes(8), Algorithm::ring, Protocol::ll).latency);
+  };
+  // 6.6, and 2 of 2 (n - 1) hops between nodes: of two ranks 2 x 5.0.
+  CHECK(latency({{0}, {0}}) == Approx(6.6 + 2 * 5.0));
+  // Of three two more inside, of 1 us each for the host's part of a message, and the network's are the ring's 2.7.
+  CHECK(latency({{0, 1}, {0}}) == Approx(6.6 + 2 * 1.0 + 2 * 2.7));
+}
+
+TEST_CASE("NCCL's table does not depend on which of unlike nodes is first") {
+  // Of one GPU the tree has pattern 3, of eight pattern 1: 3 anywhere in the job takes 0.85 of its bandwidth.
+  for (const char* machine : {"azure-ndmv4", "dgx-h100", "dgx-a100", "polaris"})
+    for (const int more : {2, 3, 4}) {
+      INFO(machine << ", " << more);
+      std::vector<int> many(static_cast<std::size_t>(more));
+      std::iota(many.begin(), many.end(), 0);
+      const Communicator one = of_gpus(machine, {many, {0}}), other = of_gpus(machine, {{0}, many});
+      CHECK(one.tree.pattern == nccl::GraphPattern::tree);
+      for (const Bytes size : {Bytes(1 << 10), Bytes(256 << 20)}) {
+        const auto a = tuning_table(one, reduce_all, size), b = tuning_table(other, reduce_all, size);
+        REQUIRE(a.size() == b.size());
+        for (std::size_t i = 0; i < a.size(); ++i) {
+          INFO(to_string(a[i].algorithm) << ' ' << to_string(a[i].protocol));
+          CHECK(a[i].available == b[i].available);
+          CHECK(a[i].time == b[i].time);
+        }
+      }
+    }
 }
 
 TEST_CASE("LL128 goes by how far NICs are from the algorithm's own channels") {
