@@ -187,18 +187,26 @@ bool is_given(const Environment& environment, std::string_view name) {
                      [&](const Setting& one) { return one.name == name; });
 }
 
-/// What variables say against each other, at the last one that was given and not set by a machine.
+/// Under that name, or under the older one of it where that counts.
+bool sets(const Setting& one, std::string_view name, const Environment& environment) {
+  if (is_given(environment, name)) return one.name == name;
+  return std::ranges::any_of(renamed, [&](const auto& pair) { return one.name == pair.first && pair.second == name; });
+}
+
+/// What variables say against each other, at the last of them that was given and not set by a machine.
 void check_together(const Environment& environment, Diagnostics& errors) {
-  const auto asked = std::find_if(environment.given.rbegin(), environment.given.rend(),
-                                  [](const Setting& one) { return !one.where.file.empty(); });
-  const auto contradiction = [&](std::optional<int> least, std::optional<int> most, const char* expected) {
-    if (least && most && *least > *most)
-      errors.push_back({asked == environment.given.rend() ? Location{} : asked->where,
-                        fmt::format("at least {} channels but at most {}", *least, *most), expected});
+  const auto contradiction = [&](std::optional<int> least, std::optional<int> most, const char* name_of_least,
+                                 const char* name_of_most) {
+    if (!least || !most || *least <= *most) return;
+    Location last;
+    for (const Setting& one : environment.given)
+      if (!one.where.file.empty() && (sets(one, name_of_least, environment) || sets(one, name_of_most, environment)))
+        last = one.where;
+    errors.push_back({last, fmt::format("at least {} channels but at most {}", *least, *most),
+                      fmt::format("expected {} within {}", name_of_least, name_of_most)});
   };
-  contradiction(environment.min_channels, environment.max_channels,
-                "expected NCCL_MIN_NCHANNELS within NCCL_MAX_NCHANNELS");
-  contradiction(environment.min_blocks, environment.max_blocks, "expected NCCL_MIN_CTAS within NCCL_MAX_CTAS");
+  contradiction(environment.min_channels, environment.max_channels, "NCCL_MIN_NCHANNELS", "NCCL_MAX_NCHANNELS");
+  contradiction(environment.min_blocks, environment.max_blocks, "NCCL_MIN_CTAS", "NCCL_MAX_CTAS");
 }
 
 }  // namespace
