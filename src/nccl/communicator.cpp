@@ -8,6 +8,7 @@
 #include <cctype>
 #include <cmath>
 #include <map>
+#include <set>
 #include <utility>
 #include <variant>
 
@@ -355,7 +356,7 @@ struct Seen {
 };
 
 /// Fails where that is enough to know that it does not run.
-Result<Seen> see(const Fabric& fabric, const Environment& asked) {
+Result<Seen> see(const Fabric& fabric, const std::vector<std::vector<int>>& unlike, const Environment& asked) {
   const TopologySpec& spec = fabric.spec();
   if (spec.gpu.model.empty())
     return cannot(fmt::format("NCCL runs on NVIDIA GPUs, and {} has none", spec.name), "expected --library ideal");
@@ -365,7 +366,9 @@ Result<Seen> see(const Fabric& fabric, const Environment& asked) {
                   "expected a gpu.model that begins with the name of a chip, such as H100 or RTX-4090");
   const Result<Environment> environment = of_job(asked, spec, fabric.nodes());
   if (!environment) return environment.errors();
-  return Seen{*environment, system_of(spec, *capability, *environment)};
+  std::set<int> gpus;
+  for (const std::vector<int>& node : unlike) gpus.insert(node.begin(), node.end());
+  return Seen{*environment, system_of(spec, *capability, *environment, std::vector<int>(gpus.begin(), gpus.end()))};
 }
 
 /// With what needs no search.
@@ -491,10 +494,10 @@ std::optional<int> compute_capability(std::string_view gpu_model) {
 
 Result<Communicator> connect(const Fabric& fabric, const Group& group, const Environment& asked) {
   check(group.size() > 0, "a communicator has a rank");
-  const Result<Seen> seen = see(fabric, asked);
-  if (!seen) return seen.errors();
   const GroupsNodes nodes = by_node(fabric, group);
   const std::vector<std::vector<int>> unlike = unlike_nodes(nodes);
+  const Result<Seen> seen = see(fabric, unlike, asked);
+  if (!seen) return seen.errors();
   Communicator out = counted(group, nodes, fabric.spec(), *seen);
   const Result<Searched> searched = search_all(fabric.spec(), *seen, unlike, out.nodes, out.without_collnet.empty());
   if (!searched) return searched.errors();

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <deque>
 #include <map>
+#include <numeric>
+#include <span>
 #include <string>
 
 #include "collcast/nccl/links.hpp"
@@ -47,10 +49,17 @@ void add_nvlinks(System& out, const LinkGroup& link, const std::vector<std::pair
     out.nvlinks[i][j] += counted;
     out.nvlinks[j][i] += counted;
   }
-  double speed = 0;
-  for (const double s : out.nvlinks.front()) speed += s;
-  out.nvlink_speed = speed;
-  out.nvlink_rate = speed * 1e9 / one.counted.value() * one.data_sheet;
+}
+
+/// Of straight NVLinks the GPU that has least of those that have any says what all have.
+void put_straight(System& out, std::span<const int> gpus) {
+  for (const int gpu : gpus) {
+    const std::vector<double>& own = out.nvlinks[static_cast<std::size_t>(gpu)];
+    const double speed = std::accumulate(own.begin(), own.end(), 0.0);
+    if (speed > 0 && (speed < out.nvlink_speed || !out.has_nvlink())) out.nvlink_speed = speed;
+  }
+  const NvlinkSpeed one = nvlink_speed(out.compute_capability);
+  out.nvlink_rate = out.nvlink_speed * 1e9 / one.counted.value() * one.data_sheet;
 }
 
 /// All NVSwitches of a node are one in NCCL, whatever joins them [src/graph/topo.cc, ncclTopoAddNvLinks]. The GPU that
@@ -80,7 +89,8 @@ NvlinkSpeed nvlink_speed(int compute_capability) {
 Bandwidth pcie_speed(Bandwidth data_sheet) { return Bandwidth(pcie_gb(in_gb(data_sheet)) * 1e9); }
 Bandwidth socket_speed(CpuFamily cpu) { return Bandwidth(socket_gb(cpu) * 1e9); }
 
-System system_of(const TopologySpec& spec, int compute_capability, const Environment& environment) {
+System system_of(const TopologySpec& spec, int compute_capability, const Environment& environment,
+                 std::optional<std::vector<int>> of_gpus) {
   const bool nvlink = environment.peer_access;
   System out;
   out.relays = environment.relays();
@@ -132,6 +142,11 @@ System system_of(const TopologySpec& spec, int compute_capability, const Environ
       out.edges[static_cast<std::size_t>(other)].push_back({one, speed, rate, link.kind});
     }
   }
+  if (!of_gpus) {
+    of_gpus.emplace(gpus);
+    std::iota(of_gpus->begin(), of_gpus->end(), 0);
+  }
+  put_straight(out, *of_gpus);
   put_switch(out, to_switches);
   return out;
 }

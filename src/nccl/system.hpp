@@ -30,7 +30,7 @@ struct System {
   std::vector<std::vector<Edge>> edges;
   bool nvswitch = false;
   std::vector<std::vector<double>> nvlinks;  ///< straight between two GPUs
-  double nvlink_speed = 0;                   ///< all NVLinks of a GPU
+  double nvlink_speed = 0;                   ///< all NVLinks of a GPU, of the group's that have any the least
   Bandwidth nvlink_rate{};                   ///< the same by the data sheet
   double nic_speed = 0;
   PathType gpudirect = PathType::pxb;  ///< NICs that are farther from a GPU move its data by the host; loc: all do
@@ -42,7 +42,9 @@ struct System {
 };
 
 /// As the variables have it: no NVLink (NCCL_P2P_DISABLE), GPUDirect RDMA (NCCL_NET_GDR_LEVEL), NCCL_CROSS_NIC, PXN.
-System system_of(const TopologySpec&, int compute_capability, const Environment&);
+/// `of_gpus`: the group's, on any node; none: all.
+System system_of(const TopologySpec&, int compute_capability, const Environment&,
+                 std::optional<std::vector<int>> of_gpus = std::nullopt);
 
 /// Over PCIe and sockets, the fewest hops; nothing where there is no way.
 struct Way {
