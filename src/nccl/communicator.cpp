@@ -14,6 +14,7 @@
 
 #include "collcast/base/units.hpp"
 #include "collcast/base/words.hpp"
+#include "collcast/nccl/links.hpp"
 #include "nccl/chain_waits.hpp"
 #include "nccl/collnet_search.hpp"
 #include "nccl/gpu_terms.hpp"
@@ -187,7 +188,7 @@ int p2p_channels(const Communicator& c) {
 int p2p_channels_per_peer(const Communicator& c, const System& system, const std::vector<int>& gpus) {
   const auto to_peer_on_node = [&] {
     if (!c.nvlink) return 2;
-    const double link = c.compute_capability >= 100 ? 40.1 : c.compute_capability >= 90 ? 20.6 : 20;
+    const double link = nvlink_speed(c.compute_capability).counted.value() / 1e9;
     double speed = system.nvlink_speed;
     if (!system.nvswitch) {
       for (const int a : gpus)

@@ -219,3 +219,47 @@ TEST_CASE("over two nodes every group of a cube mesh has channels, and leaves by
     CHECK(simulation_over_closed(two, ranks_of(both), CollectiveKind::all_gather, 64 << 20) == Approx(1).epsilon(0.1));
   }
 }
+
+namespace {
+
+/// Eight A40 on PCIe, of which these pairs have four NVLinks of 14.0625 GB/s between them.
+Communicator of_a40(const std::vector<std::pair<int, int>>& pairs, const std::vector<int>& gpus,
+                    const std::vector<std::pair<std::string, std::string>>& variables = {}) {
+  TopologySpec spec = test::shipped("pcie-a100");
+  spec.gpu.model = "A40";
+  LinkGroup bridges = spec.links.front();
+  bridges.from = bridges.to = spec.links.front().from;
+  bridges.wiring = Wiring::pairs;
+  bridges.pairs = pairs;
+  bridges.kind = LinkKind::nvlink;
+  bridges.bandwidth = Bandwidth(4 * 14.0625e9);
+  spec.links.push_back(std::move(bridges));
+  const Result<Fabric> fabric = Fabric::build(spec, 1);
+  INFO(to_text(fabric.errors()));
+  REQUIRE(fabric.ok());
+  const auto c = nccl::connect(*fabric, ranks_of(gpus), test::environment(variables));
+  REQUIRE(c.ok());
+  return *c;
+}
+
+}  // namespace
+
+TEST_CASE("a group's own GPUs say what NVLinks a GPU has, not the node's first") {
+  const Communicator first = of_a40({{0, 1}}, {0, 1}), later = of_a40({{2, 3}}, {2, 3});
+  for (const Communicator& c : {first, later}) {
+    CHECK(c.nvlink);
+    CHECK(c.ring.type_inside == PathType::nvl);
+    CHECK(c.gpu.nvlink.value() == Approx(4 * 14.0625e9));
+  }
+  CHECK(later.ring.inside == first.ring.inside);
+  CHECK(later.gpu.pair_rates.all == first.gpu.pair_rates.all);
+  // Those of others are not theirs.
+  CHECK_FALSE(of_a40({{2, 3}}, {0, 1}).nvlink);
+  CHECK_FALSE(of_a40({{2, 3}}, {0, 1}).gpu.has_nvlinks);
+  CHECK_FALSE(of_a40({{2, 3}}, {2}).gpu.nvlink > Bandwidth());
+}
+
+TEST_CASE("a pair has two channels for each NVLink, whose speed is its generation's") {
+  const std::vector<std::pair<std::string, std::string>> many{{"NCCL_MIN_P2P_NCHANNELS", "16"}};
+  CHECK(of_a40({{0, 1}}, {0, 1}, many).p2p_channels_per_peer == 8);  // four links of 12 GB/s as NCCL counts them
+}
