@@ -52,9 +52,9 @@ void keep_nvlinks_of(TopologySpec& spec, const std::string& gpu, int count, cons
 /// much less NICs send; and no more than what NICs send where they are not.
 void keep_uplinks(LeafSpineNetwork& network, int nics, Bandwidth full) {
   if (!has_thin_uplinks(network, nics)) return;
-  const double wide = std::min(1.0, ports_of_leaf(network, nics) / network.spines);
   network.oversubscription =
-      std::max(wide, network.oversubscription * std::min(1.0, network.bandwidth.value() / full.value()));
+      std::max(widest_oversubscription(network, nics),
+               network.oversubscription * std::min(1.0, network.bandwidth.value() / full.value()));
 }
 
 /// The machine's description with a port in front of every GPU. Latency sits on the ports and, of hops between nodes,

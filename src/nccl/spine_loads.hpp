@@ -5,9 +5,7 @@
 
 namespace collcast::nccl {
 
-/// NICs whose links end at one leaf; `nics`: of a node.
-double ports_of_leaf(const LeafSpineNetwork&, int nics);
-/// Whether a leaf carries less upwards than its nodes send, or one link to a spine less than a NIC.
+/// Whether a leaf carries less upwards than its nodes send, or one link to a spine less than a NIC; `nics`: of a node.
 bool has_thin_uplinks(const LeafSpineNetwork&, int nics);
 
 /// Of a communicator that has its channels and pairs, whose simulations have the same routes. Nothing where uplinks

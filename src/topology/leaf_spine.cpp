@@ -5,15 +5,30 @@
 //   this leaf: 1 on rails, else all)
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "network.hpp"
+
+namespace collcast {
+
+double ports_of_leaf(const LeafSpineNetwork& network, int of_node) {
+  return double(network.nodes_per_leaf) * (network.rail_optimized ? 1 : of_node);
+}
+
+double widest_oversubscription(const LeafSpineNetwork& network, int ports_of_node) {
+  return std::min(1.0, ports_of_leaf(network, ports_of_node) / network.spines);
+}
+
+}  // namespace collcast
 
 namespace collcast::topology {
 
 LeafSpine::LeafSpine(const LeafSpineNetwork& spec, Attachment attachment) : spec_(spec), attachment_(attachment) {
   pods_ = static_cast<int>((std::int64_t{attachment_.nodes} + spec.nodes_per_leaf - 1) / spec.nodes_per_leaf);
   leaves_per_pod_ = spec.rail_optimized ? attachment_.ports.count : 1;
-  const double ports = double(spec.nodes_per_leaf) * (spec.rail_optimized ? 1 : attachment_.ports.count);
-  if (spec.spines > 0) uplink_bandwidth_ = spec.bandwidth * ports / (spec.oversubscription * spec.spines);
+  if (spec.spines > 0)
+    uplink_bandwidth_ =
+        spec.bandwidth * ports_of_leaf(spec, attachment_.ports.count) / (spec.oversubscription * spec.spines);
 }
 
 Link LeafSpine::link(std::int64_t cable) const {

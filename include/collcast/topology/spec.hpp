@@ -122,6 +122,12 @@ struct LeafSpineNetwork {
   Seconds spine_latency{};         ///< leaf to spine
   bool by_receivers_rail = false;  ///< as of a star, also where spines join the rails
 };
+/// Ports on one leaf, where each node has so many.
+double ports_of_leaf(const LeafSpineNetwork&, int of_node);
+/// The most oversubscription with which a leaf carries upwards what its nodes send, and one link to a spine what a port
+/// does. Of networks with spines.
+double widest_oversubscription(const LeafSpineNetwork&, int ports_of_node);
+
 using NetworkSpec = std::variant<std::monostate, StarNetwork, TorusNetwork, LeafSpineNetwork>;
 /// Of the links that join the nodes to it, whatever its shape; 0, and left alone, where there is none.
 Bandwidth network_rate(const NetworkSpec&);
