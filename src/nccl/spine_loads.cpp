@@ -3,11 +3,14 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <span>
+#include <tuple>
 #include <utility>
 
 #include "collcast/collective/in_order_tree.hpp"
 #include "nccl/channel_machine.hpp"
 #include "nccl/channel_orders.hpp"
+#include "nccl/groups_nodes.hpp"
 #include "nccl/pat_shape.hpp"
 
 namespace collcast::nccl {
@@ -45,19 +48,23 @@ class Uplinks {
   Uplinks(const Job& job, Fabric machine) : job_(job), machine_(std::move(machine)) {}
 
   int node(int member) const { return static_cast<int>(job_.fabric.node_of(job_.group[member]).value()); }
-  /// By how many uplinks a send goes.
-  int add(int from, int to, int lane, double load, UplinkLoads& out) {
-    if (node(from) == node(to)) return 0;
+  /// Those of a send: none, or one up to a spine and one down.
+  std::span<const LinkId> passed(int from, int to, int lane) {
+    passed_.clear();
+    if (node(from) == node(to)) return passed_;
     route_.clear();
     machine_.route(job_.fabric.on_machine(job_.group[from]), job_.fabric.on_machine(job_.group[to]), lane, route_);
-    int uplinks = 0;
     for (const LinkId link : route_) {
       if (!machine_.joins_leaf_to_spine(link)) continue;
-      out[link] += load;
       rate_ = machine_.links()[link.value()].bandwidth;
-      ++uplinks;
+      passed_.push_back(link);
     }
-    return uplinks;
+    return passed_;
+  }
+  /// By how many uplinks a send goes.
+  int add(int from, int to, int lane, double load, UplinkLoads& out) {
+    for (const LinkId link : passed(from, to, lane)) out[link] += load;
+    return static_cast<int>(passed_.size());
   }
   /// Of those that were met, which all have the same.
   Bandwidth rate() const { return rate_; }
@@ -65,7 +72,7 @@ class Uplinks {
  private:
   const Job& job_;
   Fabric machine_;
-  std::vector<LinkId> route_;
+  std::vector<LinkId> route_, passed_;
   Bandwidth rate_{};
 };
 
@@ -203,37 +210,77 @@ void add_pat(const Job& job, Counted& out) {
   }
 }
 
-/// Members that send by the same leaves: those of one GPU of all nodes below a leaf; where nodes are unlike, each.
-struct Senders {
-  std::vector<int> members;
-  std::set<int> nodes;
+/// Everybody by what their ways over spines go by.
+struct Everybody {
+  /// Of one pod and one GPU, on nodes that have the same GPUs: they send by the same leaves.
+  struct Alike {
+    std::vector<int> members;
+    std::set<int> nodes;
+  };
+  std::map<int, std::vector<Alike>> pods;
+  /// Of one place in a pod and one GPU, by pod: from other pods they are reached by the same spine.
+  std::vector<std::map<int, int>> places;
 };
-std::vector<Senders> senders_of(const Job& job, const Uplinks& uplinks, int nodes_per_leaf) {
-  std::map<std::pair<int, int>, Senders> out;
-  const int gpus = job.fabric.ranks_per_node();
+
+Everybody everybody_of(const Job& job, const Uplinks& uplinks, int nodes_per_leaf) {
+  const GroupsNodes nodes = by_node(job.fabric, job.group);
+  const std::vector<std::vector<int>> unlike = unlike_nodes(nodes);
+  std::map<std::tuple<int, int, std::ptrdiff_t>, Everybody::Alike> senders;
+  std::map<std::pair<int, int>, std::map<int, int>> receivers;
   for (int i = 0; i < job.group.size(); ++i) {
-    const int on_machine = static_cast<int>(job.fabric.on_machine(job.group[i]).value());
-    const int node = job.c.pairs.loads ? i : on_machine / gpus / nodes_per_leaf;
-    Senders& one = out[{node, on_machine % gpus}];
+    const auto rank = static_cast<int>(job.fabric.on_machine(job.group[i]).value());
+    const int gpus = job.fabric.ranks_per_node(), gpu = rank % gpus, node = rank / gpus, pod = node / nodes_per_leaf;
+    const auto kind = std::ranges::find(unlike, nodes.at(job.fabric.node_of(job.group[i]))) - unlike.begin();
+    Everybody::Alike& one = senders[{pod, gpu, kind}];
     one.members.push_back(i);
     one.nodes.insert(uplinks.node(i));
+    receivers[{node % nodes_per_leaf, gpu}][pod] = i;
   }
-  std::vector<Senders> all;
-  for (auto& [key, one] : out) all.push_back(std::move(one));
-  return all;
+  Everybody out;
+  for (auto& [key, one] : senders) out.pods[std::get<0>(key)].push_back(std::move(one));
+  for (auto& [key, by_pod] : receivers) out.places.push_back(std::move(by_pod));
+  return out;
+}
+
+double members_of(const std::vector<Everybody::Alike>& all) {
+  std::size_t out = 0;
+  for (const Everybody::Alike& one : all) out += one.members.size();
+  return static_cast<double>(out);
+}
+
+/// Up from a pod, to those of one place in all others, and down to each of these, from all of other pods.
+void add_between_pods(const Everybody& all, Uplinks& uplinks, int ranks, int lane, UplinkLoads& out) {
+  for (const auto& [pod, senders] : all.pods)
+    for (const std::map<int, int>& to : all.places) {
+      const std::size_t others = to.size() - to.count(pod);
+      if (others == 0) continue;
+      const int other = to.begin()->first != pod ? to.begin()->second : std::next(to.begin())->second;
+      for (const Everybody::Alike& from : senders)
+        out[uplinks.passed(from.members.front(), other, lane).front()] +=
+            static_cast<double>(from.members.size() * others);
+    }
+  if (all.pods.size() < 2) return;
+  for (const std::map<int, int>& receivers : all.places)
+    for (const auto& [pod, to] : receivers) {
+      const auto& [there, senders] = *(all.pods.begin()->first != pod ? all.pods.begin() : std::next(all.pods.begin()));
+      out[uplinks.passed(senders.front().members.front(), to, lane).back()] += ranks - members_of(all.pods.at(pod));
+    }
 }
 
 /// Of everybody to everybody, one turn's.
-void add_alltoall(const std::vector<Senders>& senders, Uplinks& uplinks, int ranks, int lane, UplinkLoads& out) {
-  for (int to = 0; to < ranks; ++to)
-    for (const Senders& one : senders) {
-      const int node = uplinks.node(to);
-      // One for all, of another node.
-      const auto from = std::ranges::find_if(one.members, [&](int i) { return uplinks.node(i) != node; });
-      if (from == one.members.end()) continue;
-      const double others = static_cast<double>(one.members.size()) - (one.nodes.contains(node) ? 1 : 0);
-      uplinks.add(*from, to, lane, others, out);
-    }
+void add_alltoall(const Everybody& all, Uplinks& uplinks, int ranks, int lane, UplinkLoads& out) {
+  add_between_pods(all, uplinks, ranks, lane, out);
+  // In a pod from leaf to leaf.
+  for (const std::map<int, int>& receivers : all.places)
+    for (const auto& [pod, to] : receivers)
+      for (const Everybody::Alike& one : all.pods.at(pod)) {
+        const int node = uplinks.node(to);
+        // One for all, of another node.
+        const auto from = std::ranges::find_if(one.members, [&](int i) { return uplinks.node(i) != node; });
+        if (from == one.members.end()) continue;
+        const double others = static_cast<double>(one.members.size()) - (one.nodes.contains(node) ? 1 : 0);
+        uplinks.add(*from, to, lane, others, out);
+      }
 }
 
 void add_pairs(const Job& job, int nodes_per_leaf, Counted& out) {
@@ -243,12 +290,12 @@ void add_pairs(const Job& job, int nodes_per_leaf, Counted& out) {
   ways.by_receivers_rail = job.c.pairs.relayed;
   auto uplinks = uplinks_of(job, CollectiveKind::alltoall, plan, ways);
   if (!uplinks) return;
-  const std::vector<Senders> senders = senders_of(job, *uplinks, nodes_per_leaf);
+  const Everybody everybody = everybody_of(job, *uplinks, nodes_per_leaf);
   UplinkLoads alltoall, next, scatter, gather;
   for (int turn = 0; turn < std::max(1, job.c.pairs.nics_of_gpu); ++turn) {
     // So many lanes further a GPU's next NIC is taken.
     const int lane = turn * job.fabric.ranks_per_node();
-    add_alltoall(senders, *uplinks, job.c.ranks, lane, alltoall);
+    add_alltoall(everybody, *uplinks, job.c.ranks, lane, alltoall);
     for (int i = 0; i < job.c.ranks; ++i) {
       uplinks->add(i, (i + 1) % job.c.ranks, lane, 1, next);
       if (i == 0) continue;
@@ -283,13 +330,8 @@ void add(const SpineLoad& other, SpineLoad& load) {
 
 }  // namespace
 
-double ports_of_leaf(const LeafSpineNetwork& network, int nics) {
-  return double(network.nodes_per_leaf) * (network.rail_optimized ? 1 : nics);
-}
-
 bool has_thin_uplinks(const LeafSpineNetwork& network, int nics) {
-  if (network.spines < 1 || nics < 1) return false;
-  return network.oversubscription > std::min(1.0, ports_of_leaf(network, nics) / network.spines);
+  return network.spines > 0 && nics > 0 && network.oversubscription > widest_oversubscription(network, nics);
 }
 
 void add_alongside(const SpineLoads& other, SpineLoads& loads) {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 #include "collcast/evaluate/by_nccl.hpp"
 #include "collcast/nccl/program.hpp"
@@ -110,6 +111,42 @@ TEST_CASE(
   CHECK(std::ranges::is_sorted(c.spines->rings.busiest));
   CHECK(c.spines->rings.busiest.back() == Approx(c.channels / 8.0));
   CHECK(c.spines->ring_share == Approx(0.5));
+}
+
+TEST_CASE("an alltoall loads uplinks as the routes of all its pairs do, of alike nodes and of unlike ones") {
+  const auto some = [](const Fabric& fabric, int less) {  // of every node that many fewer than of the last one
+    std::vector<Rank> ranks;
+    for (int rank = 0; rank < fabric.rank_count(); ++rank)
+      if (rank % fabric.ranks_per_node() + less * (rank / fabric.ranks_per_node() % 3) < fabric.ranks_per_node())
+        ranks.emplace_back(static_cast<std::uint32_t>(rank));
+    return Group::listed(std::move(ranks));
+  };
+  for (const Network& network : networks())
+    for (const int less : {0, 1, 3})
+      for (const bool relays : {true, false}) {
+        INFO(network.machine << ' ' << network.nodes << ", less " << less << (relays ? "" : ", no relays"));
+        const Fabric fabric = test::built(network.machine, network.nodes, with(network.sets, 8));
+        const Group group = some(fabric, less);
+        const Communicator c = connected(fabric, group, relays);
+        REQUIRE(c.spines);
+        const Asked asked{CollectiveKind::alltoall, {}};
+        const auto program =
+            nccl::program(fabric, group, c, asked.kind, Bytes(1 << 20), plan_of(c, asked, Bytes(1 << 20)));
+        REQUIRE(program.ok());
+        std::map<LinkId, double> loads;
+        std::vector<LinkId> way;
+        for (int turn = 0; turn < c.pairs.nics_of_gpu; ++turn)
+          for (int from = 0; from < group.size(); ++from)
+            for (int to = 0; to < group.size(); ++to) {
+              if (fabric.node_of(group[from]) == fabric.node_of(group[to])) continue;
+              way.clear();
+              program->machine.route(group[from], group[to], turn * fabric.ranks_per_node(), way);
+              for (const LinkId link : way)
+                if (program->machine.joins_leaf_to_spine(link)) loads[link] += 1.0 / c.pairs.nics_of_gpu;
+            }
+        REQUIRE(loads.size() == c.spines->alltoall.by_link.size());
+        for (const auto& [link, load] : c.spines->alltoall.by_link) CHECK(load == Approx(loads.at(link)));
+      }
 }
 
 TEST_CASE("thinner uplinks are never quicker, by either method, and as thin as that they take in proportion") {
