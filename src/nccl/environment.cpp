@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "nccl/gdr_level.hpp"
 #include "nccl/named_nics.hpp"
 #include "nccl/not_modelled.hpp"
 #include "nccl/pair_rates.hpp"
@@ -81,6 +82,7 @@ std::string text_of(const Environment& environment) {
 namespace {
 
 constexpr const char* level_variable = "NCCL_P2P_LEVEL";
+constexpr const char* gdr_level_variable = "NCCL_NET_GDR_LEVEL";
 
 /// Variables that a version does not have, of those that it would follow.
 std::vector<std::string_view> not_in(int version) {
@@ -108,6 +110,17 @@ void warn_of_level(const Environment& environment, const TopologySpec& spec, Dia
                                level->value),
                    "the forecast is that without it; of a group no two of which are as near it is that of "
                    "NCCL_P2P_DISABLE=1"});
+}
+
+/// Of a level that has NICs beyond a processor read and write GPUs' memory.
+void warn_of_gdr_level(const Environment& environment, const TopologySpec& spec, Diagnostics& out) {
+  const auto level = std::ranges::find(environment.given, gdr_level_variable, &Setting::name);
+  if (level == environment.given.end() || direct_access(spec, environment) != DirectAccess::of_farther) return;
+  out.push_back({level->where,
+                 fmt::format("{}={} changes nothing here: what NICs beyond a processor move is forecast as over the "
+                             "host, whether they read and write GPUs' memory or not",
+                             level->name, level->value),
+                 "levels below PXB are followed: NICs that are farther count as over the host"});
 }
 
 /// Fewer threads of a channel than NCCL takes by itself. Under LL what each has in hand counts.
@@ -138,6 +151,7 @@ std::vector<std::string> unused(const Environment& environment, int nodes, const
         (!spec.plugin.collnet && has(of_collnet, one.name)) || has(not_in(environment.launch.version), one.name) ||
         !is_of_consequence(one, spec) || (nodes < 2 && groups_of(one.name) == OfGroups::on_several) ||
         (one.name == "NCCL_NVB_DISABLE" && (environment.bridges || !lacks_nvlinks(spec))) ||
+        (one.name == gdr_level_variable && direct_access(spec, environment) == DirectAccess::as_usual) ||
         (one.name == level_variable && environment.peer_level && level_changes_nothing(environment, spec)))
       out.push_back(one.name);
   return out;
@@ -150,6 +164,7 @@ Diagnostics warnings(const Environment& environment, int nodes, const TopologySp
   warn_of_threads(environment, out);
   warn_of_not_modelled(environment, nodes, spec, has_alltoall, out);
   if (nodes < 2 || plugin.sockets) return out;
+  warn_of_gdr_level(environment, spec, out);
   const auto enables = [](const Setting& one) { return one.name == "NCCL_COLLNET_ENABLE"; };
   if (plugin.collnet && environment.collnet && nodes >= environment.collnet_nodes)
     out.push_back({std::find_if(environment.given.begin(), environment.given.end(), enables)->where,

@@ -346,6 +346,52 @@ TEST_CASE("what contradicts itself is refused") {
   CHECK(wrong({{"NCCL_ALGO", "ring"}, {"NCCL_ALGO", "tree"}}).front().message == "NCCL_ALGO is given twice");
 }
 
+TEST_CASE("NCCL_NET_GDR_LEVEL is named where it changes nothing, and warned of where it would and does not") {
+  const auto says = [](const char* machine, const char* level) {
+    const nccl::Environment e = test::environment({{"NCCL_NET_GDR_LEVEL", level}});
+    return std::pair(!unused(e, 2, test::shipped(machine)).empty(), warnings(e, 2, test::shipped(machine)).size());
+  };
+  const std::pair<bool, std::size_t> nothing{true, 0}, followed{false, 0}, warned{false, 1};
+  // NICs behind the GPUs' own PCIe switches.
+  CHECK(says("dgx-h100", "LOC") == followed);
+  CHECK(says("dgx-h100", "PIX") == nothing);
+  CHECK(says("dgx-h100", "SYS") == nothing);
+  // NICs at the processor: over the host with and without it.
+  CHECK(says("pcie-a100", "PIX") == nothing);
+  CHECK(says("pcie-a100", "PHB") == warned);
+  CHECK(says("pcie-a100", "SYS") == warned);
+  // What is named or warned of moves no forecast.
+  for (const std::string& machine : test::machines_of_gpus())
+    for (const char* level : {"LOC", "PIX", "PXB", "PHB", "SYS"}) {
+      INFO(machine << ' ' << level);
+      const auto time = [&](const nccl::Environment& e) {
+        return test::ran(test::communicator(machine, 2, 0, e), CollectiveKind::all_gather, 64 << 20).time();
+      };
+      if (says(machine.c_str(), level) == followed) continue;
+      CHECK(time(test::environment({{"NCCL_NET_GDR_LEVEL", level}})) == time({}));
+    }
+}
+
+TEST_CASE("a contradiction stands at the last of the variables that are in it, whatever else is given") {
+  const auto place = [](const std::vector<std::string>& variables) {
+    std::vector<nccl::Setting> settings;
+    for (std::size_t i = 0; i < variables.size(); ++i) {
+      const std::size_t equals = variables[i].find('=');
+      settings.push_back({variables[i].substr(0, equals), variables[i].substr(equals + 1), {"table", int(i) + 1, 1}});
+    }
+    const auto out = nccl::read_environment(settings);
+    REQUIRE_FALSE(out.ok());
+    REQUIRE(out.errors().size() == 1);
+    return out.errors().front().where.line;
+  };
+  CHECK(place({"NCCL_MIN_NCHANNELS=8", "NCCL_MAX_NCHANNELS=4", "NCCL_DEBUG=INFO"}) == 2);
+  CHECK(place({"NCCL_MAX_NCHANNELS=4", "NCCL_PROTO=LL", "NCCL_MIN_NCHANNELS=8", "NCCL_DEBUG=INFO"}) == 3);
+  CHECK(place({"NCCL_MIN_CTAS=8", "NCCL_MAX_CTAS=4", "NCCL_MAX_NCHANNELS=4"}) == 2);
+  // By an older name, which is passed over beside the newer one.
+  CHECK(place({"NCCL_MIN_NRINGS=8", "NCCL_MAX_NRINGS=4", "NCCL_DEBUG=INFO"}) == 2);
+  CHECK(place({"NCCL_MIN_NCHANNELS=8", "NCCL_MAX_NCHANNELS=4", "NCCL_MAX_NRINGS=9"}) == 2);
+}
+
 TEST_CASE("variables of what is between nodes change nothing on one, and are named there") {
   const std::map<std::string_view, std::vector<std::string>> values{
       {"NCCL_NCHANNELS_PER_NET_PEER", {"1", "32"}},
