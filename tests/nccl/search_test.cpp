@@ -369,3 +369,34 @@ TEST_CASE("NVSwitches of a node are one, of which all have what the GPU with the
   trunk.links.push_back(between);
   CHECK(of(trunk).gpu.nvlink == as_one.gpu.nvlink);
 }
+
+TEST_CASE("a GPU's compute capability is its chip's, also where names of cards begin alike") {
+  const std::vector<std::pair<std::string, int>> known{{"RTX-2080-Ti", 75},
+                                                       {"Quadro RTX 5000", 75},
+                                                       {"Quadro-RTX-4000", 75},
+                                                       {"Quadro RTX 8000", 75},
+                                                       {"Tesla T4", 75},
+                                                       {"NVIDIA GeForce RTX 3090", 86},
+                                                       {"NVIDIA GeForce RTX 2050", 86},
+                                                       {"RTX-A5000", 86},
+                                                       {"NVIDIA RTX A2000 12GB", 86},
+                                                       {"A40", 86},
+                                                       {"GeForce RTX 4090 D", 89},
+                                                       {"NVIDIA RTX 2000 Ada Generation", 89},
+                                                       {"NVIDIA RTX 4000 SFF Ada Generation", 89},
+                                                       {"NVIDIA RTX 5000 Ada Generation", 89},
+                                                       {"RTX-6000-Ada", 89},
+                                                       {"L40S", 89},
+                                                       {"L4", 89},
+                                                       {"H20-SXM5-96GB", 90},
+                                                       {"B200-SXM6-180GB", 100},
+                                                       {"GB300", 103},
+                                                       {"RTX-5090", 120},
+                                                       {"GeForce RTX 5070 Ti", 120},
+                                                       {"RTX-PRO-6000-Blackwell-Server", 120}};
+  for (const auto& [name, capability] : known) {
+    INFO(name);
+    CHECK(nccl::compute_capability(name) == capability);
+  }
+  for (const char* name : {"", "RTX", "RTX 50", "MI300X", "Ada"}) CHECK_FALSE(nccl::compute_capability(name));
+}
