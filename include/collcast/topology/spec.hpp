@@ -1,8 +1,10 @@
-// A machine as its file describes it: hardware only, checked for form but not yet routed.
+// A machine as its file describes it, hardware, and what a calibration of it says beyond; checked for form but not yet
+// routed.
 //
 // A cluster is a number of equal nodes, each made of devices joined by links, and a network that joins
 // the nodes. Every bandwidth is per direction; a link of the file becomes two directed links of a Fabric.
-// Calibration never enters here.
+// Files of machines say no calibration: an overlay puts rates and latencies in the place of theirs, and NcclFactors,
+// which are all 1 without one.
 #pragma once
 
 #include <array>
