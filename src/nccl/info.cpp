@@ -108,12 +108,14 @@ void add_collnet(const Communicator& c, const Channels& channels, int rank, int 
   for (const std::vector<int>& head : channels.collnet_heads)
     out.push_back(fmt::format("CollNet Head {:2}:{}", number++, listed(head, c.ranks, most)));
   if (channels.collnet_chains.empty()) return;
+  const auto of_node = [&c](int node) { return c.ranks_of_nodes[static_cast<std::size_t>(node)]; };
   std::string chains = "Connected Collnet Chains ";
   number = 0;
   for (const std::vector<int>& chain : channels.collnet_chains) {
     const auto at = static_cast<int>(std::ranges::find(chain, rank) - chain.begin());
-    const int in_node = at % c.ranks_per_node;
-    const bool last = in_node + 1 == c.ranks_per_node;
+    int in_node = at, node = 0;
+    while (in_node >= of_node(node)) in_node -= of_node(node++);
+    const bool last = in_node + 1 == of_node(node);
     chains += fmt::format(" [{}] {}->{}->{}", number++, last ? -1 : chain[static_cast<std::size_t>(at + 1)], rank,
                           in_node == 0 ? c.ranks : chain[static_cast<std::size_t>(at - 1)]);
   }

@@ -396,12 +396,36 @@ TEST_CASE("lines of CollNet as NCCL_DEBUG=INFO has them") {
   CHECK(chains->starts_with("Connected Collnet Chains  [0] 10->9->8 [1] 10->9->16"));
 }
 
-TEST_CASE("of unlike numbers of ranks on the nodes there is no simulation, and it says so") {
+namespace {
+
+/// Four GPUs of the first node and two of the second.
+Summing of_unlike_nodes() {
   const Fabric fabric = test::built("dgx-h100", 2, {"network.plugin.collnet=true"});
   std::vector<Rank> ranks;
   for (const std::uint32_t rank : {0U, 1U, 2U, 3U, 8U, 9U}) ranks.emplace_back(rank);
   const Group group = Group::listed(std::move(ranks));
-  const Communicator c = *nccl::connect(fabric, group, test::environment({{"NCCL_COLLNET_ENABLE", "1"}}));
+  return {fabric, group, *nccl::connect(fabric, group, test::environment({{"NCCL_COLLNET_ENABLE", "1"}}))};
+}
+
+}  // namespace
+
+TEST_CASE("chains of CollNet begin at the network on every node, however many ranks each has") {
+  const Summing j = of_unlike_nodes();
+  const nccl::Channels all = channels(j.fabric, j.group, j.c);
+  REQUIRE(!all.collnet_chains.empty());
+  // Node by node its ranks, 0 to 3 and 4 and 5, of which the first is below the network, rank 6 of six.
+  const std::vector<int>& chain = all.collnet_chains.front();
+  for (std::size_t at = 0; at < chain.size(); ++at) {
+    const bool first = at == 0 || at == 4, last = at == 3 || at == 5;
+    const std::string expected = "Connected Collnet Chains  [0] " + std::to_string(last ? -1 : chain[at + 1]) + "->" +
+                                 std::to_string(chain[at]) + "->" + std::to_string(first ? 6 : chain[at - 1]);
+    const auto lines = channel_lines(j.c, all, chain[at]);
+    CHECK(std::ranges::any_of(lines, [&](const std::string& line) { return line.starts_with(expected); }));
+  }
+}
+
+TEST_CASE("of unlike numbers of ranks on the nodes there is no simulation, and it says so") {
+  const auto [fabric, group, c] = of_unlike_nodes();
   const Plan plan = to_run(c, sum, a_mib, Algorithm::collnet_chain);
   const auto program = nccl::program(fabric, group, c, sum, Bytes(a_mib), plan);
   REQUIRE_FALSE(program.ok());
