@@ -200,7 +200,7 @@ class Paths {
   HostWays host_;
   std::vector<Entry> entries_;
   double inside_ = 0, between_ = 0;
-  int steps_ = 20'000;
+  int steps_ = 20'000;  ///< left: NCCL's search has 2^14 [NCCL_SEARCH_TIMEOUT], and takes the best until then, too
   Rings done_, best_;
 };
 

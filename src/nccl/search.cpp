@@ -22,7 +22,7 @@ struct WayPastAll {
   const std::vector<int>& gpus;
   double speed = 0;
   PathType worst = PathType::nvl;
-  int budget = 20'000;
+  int budget = 20'000;  ///< steps: NCCL's search gives up after 2^14 [NCCL_SEARCH_TIMEOUT]; then there is none
 
   bool find(NvlinkWays& ways, std::vector<int>& path) {
     if (--budget < 0) return false;
