@@ -126,8 +126,9 @@ double nvls_tree_cap(const Communicator& c) { return tuned::nvls_tree_per_channe
 
 double nvls_per_channel(const Communicator& c, CollectiveKind kind, Algorithm a) {
   const double inside = nvls_inside(c, kind);
-  if (is_nvls_over_network(c, a)) return std::min(inside, gb(c.nvls->between));
-  return a == Algorithm::nvls ? inside : std::min({inside, nvls_between(c), nvls_tree_cap(c)});
+  // What heads have outside the node counts on one node, too [src/graph/tuning.cc].
+  if (a == Algorithm::nvls) return std::min(inside, gb(c.nvls->between));
+  return std::min({inside, nvls_between(c), nvls_tree_cap(c)});
 }
 
 /// The same before 2.23: 5/6 of the slower of inside and between, the whole of two nodes' and half of others' NICs.
