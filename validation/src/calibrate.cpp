@@ -9,6 +9,7 @@
 #include <map>
 #include <set>
 
+#include "collcast/base/check.hpp"
 #include "collcast/base/units.hpp"
 #include "fit_machine.hpp"
 #include "left_out.hpp"
@@ -275,6 +276,7 @@ std::vector<ScoredTable> scored_by_others(const std::vector<const PlacedTable*>&
     for (const PlacedTable* place : left_out) {
       ValidateReport one = scored({*place->table}, place->fabric->spec(), &by, library, statistic);
       out.push_back(std::move(one.tables.front()));
+      check(out.back().calibrated, "a table is scored on the machine that the others were fitted on");
       out.back().matched_by = place->matched_by;
     }
   });
@@ -454,7 +456,8 @@ Result<CalibrateResult> calibrate(const std::vector<MeasuredTable>& tables, Mach
 ValidateReport leave_one_out(const std::vector<MeasuredTable>& tables, Machines& machines, Library library,
                              Statistic statistic, const Telling& tell, const GoesOn& goes_on) {
   ValidateReport out = validate(tables, machines, prediction_of(library), statistic, tell, goes_on);
-  std::map<std::string, std::vector<const PlacedTable*>> by_system;
+  // A system that is called "unknown", or anything else, may be of several machines.
+  std::map<std::pair<std::string, std::string>, std::vector<const PlacedTable*>> by_machine;
   std::vector<PlacedTable> placed;
   placed.reserve(tables.size());
   for (const MeasuredTable& table : tables) {
@@ -462,13 +465,13 @@ ValidateReport leave_one_out(const std::vector<MeasuredTable>& tables, Machines&
     Result<PlacedTable> place = usable(table, machines, library);
     if (!place) continue;
     placed.push_back(std::move(place).value());
-    const MeasuredFacts& facts = table.facts;
-    by_system[facts.system.empty() ? placed.back().topology : facts.system].push_back(&placed.back());
+    by_machine[{placed.back().topology, table.facts.system}].push_back(&placed.back());
   }
   std::map<std::string, ScoredTable> scored_tables;
   std::size_t done = 0;
-  for (const auto& [system, places] : by_system) {
-    if (tell) tell("fitting to the others of " + system, done++, by_system.size());
+  for (const auto& [machine, places] : by_machine) {
+    const auto& [topology, system] = machine;
+    if (tell) tell("fitting to the others of " + (system.empty() ? topology : system), done++, by_machine.size());
     if (places.size() < 2) continue;
     for (ScoredTable& table : scored_by_others(places, library, statistic, goes_on)) {
       std::string id = table.id;
