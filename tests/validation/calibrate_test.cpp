@@ -271,3 +271,31 @@ TEST_CASE("parts of a table with as many sizes as rows take one walk over them")
   }
   CHECK(all == rows);
 }
+
+TEST_CASE("an overlay's key is given once, and no end of a range is above the other") {
+  const auto read = parse_overlay(
+      "schema: collcast.overlay.v1\nfitted_by: x\nmachines:\n  - machine: a\n    library: nccl\n"
+      "    factors: {launch: 2, launch: 3}\n"
+      "    fitted_to: {least_size: 8MiB, most_size: 8B, least_ranks: 9, most_ranks: 2, collectives: [all_reduce]}\n"
+      "    median_error:\n      small: {rows: 4, before: 0.1, after: 0.1, low: 2, high: 1}\n"
+      "      medium: {rows: 4, before: 0.1, after: 0.1, low: 0.5}\n",
+      "o.yaml");
+  REQUIRE(read.errors().size() == 5);
+  const std::string errors = to_text(read.errors());
+  CHECK(errors.find("o.yaml:6:26: error: key 'launch' is given twice") != std::string::npos);
+  CHECK(errors.find("machines.0.fitted_to.least_size is above its most_size") != std::string::npos);
+  CHECK(errors.find("machines.0.fitted_to.least_ranks is above its most_ranks") != std::string::npos);
+  CHECK(errors.find("machines.0.median_error.small.low is above its high") != std::string::npos);
+  CHECK(errors.find("machines.0.median_error.medium has low alone") != std::string::npos);
+}
+
+TEST_CASE("what an overlay was fitted to are collectives") {
+  const auto read = parse_overlay(
+      "schema: collcast.overlay.v1\nfitted_by: x\nmachines:\n  - machine: a\n    library: nccl\n    factors: {}\n"
+      "    fitted_to: {least_size: 8B, most_size: 8MiB, least_ranks: 2, most_ranks: 9, collectives: [all_redcue]}\n",
+      "o.yaml");
+  REQUIRE(read.errors().size() == 1);
+  CHECK(to_text(read.errors()[0].where) == "o.yaml:7:95");
+  CHECK(read.errors()[0].message == "machines.0.fitted_to.collectives.0 is 'all_redcue'");
+  CHECK(read.errors()[0].hint.starts_with("did you mean 'all_reduce'?"));
+}

@@ -111,4 +111,7 @@ TEST_CASE("ranks_per_node that nodes and nranks contradict is what the reason na
   CHECK(why("2", "16", "4") == "t.yaml:6:17: ranks_per_node is 4, but 16 ranks on 2 nodes are 8 on each");
   CHECK(why("1", "8", "4") == "t.yaml:6:17: ranks_per_node is 4, but 8 ranks on 1 node are 8 on each");
   CHECK(why("2", "15", "8") == "t.yaml:5:9: 15 ranks do not spread evenly over 2 nodes");
+  // 2^19 nodes of 2^13 + 1 ranks are 2^32 + 2^19, which 32 bits have as 2^19.
+  CHECK(why("524288", "524288", "8193") ==
+        "t.yaml:6:17: ranks_per_node is 8193, but 524288 ranks on 524288 nodes are 1 on each");
 }

@@ -9,6 +9,7 @@
 #include <map>
 #include <set>
 
+#include "collcast/base/check.hpp"
 #include "collcast/base/units.hpp"
 #include "fit_machine.hpp"
 #include "left_out.hpp"
@@ -94,6 +95,13 @@ std::array<CalibrateReport::Interval, 3> intervals_of(Ratios ratios) {
               std::ceil(ratios[i][ratios[i].size() - 1 - tenth] * written) / written};
   }
   return out;
+}
+
+void widen(std::array<CalibrateReport::Interval, 3>& to, const std::array<CalibrateReport::Interval, 3>& by) {
+  for (std::size_t i = 0; i < to.size(); ++i) {
+    to[i].low = std::min(to[i].low, by[i].low);
+    to[i].high = std::max(to[i].high, by[i].high);
+  }
 }
 
 Calibration::Range range_of(const std::vector<const PlacedTable*>& places) {
@@ -239,9 +247,13 @@ std::vector<std::vector<const PlacedTable*>> left_out_together(const std::vector
   return out;
 }
 
+/// What others of another setting of the network count in a fit without a table: as in an overlay, which is of no
+/// setting in particular, or less.
+enum class OtherNetworks { alike, less };
+
 /// Calls with tables that are left out and a fit to the others, until every table was, as far as there is time.
 void leave_out(const std::vector<const PlacedTable*>& places, Library library, Statistic statistic,
-               const GoesOn& goes_on,
+               OtherNetworks other_networks, const GoesOn& goes_on,
                const std::function<void(const std::vector<const PlacedTable*>&, const Calibration&)>& take) {
   for (const std::vector<const PlacedTable*>& out : left_out_together(places)) {
     const std::set<const PlacedTable*> without(out.begin(), out.end());
@@ -249,7 +261,8 @@ void leave_out(const std::vector<const PlacedTable*>& places, Library library, S
     for (const PlacedTable* place : places)
       if (without.count(place) == 0) others.push_back(place);
     CalibrateReport::Machine unread;
-    const Calibration by = fitted(others, library, statistic, unread, goes_on, out.front());
+    const PlacedTable* wanted = other_networks == OtherNetworks::less ? out.front() : nullptr;
+    const Calibration by = fitted(others, library, statistic, unread, goes_on, wanted);
     if (is_over(goes_on)) return;
     take(out, by);
   }
@@ -259,10 +272,11 @@ void leave_out(const std::vector<const PlacedTable*>& places, Library library, S
 std::vector<ScoredTable> scored_by_others(const std::vector<const PlacedTable*>& places, Library library,
                                           Statistic statistic, const GoesOn& goes_on) {
   std::vector<ScoredTable> out;
-  leave_out(places, library, statistic, goes_on, [&](const auto& left_out, const Calibration& by) {
+  leave_out(places, library, statistic, OtherNetworks::less, goes_on, [&](const auto& left_out, const Calibration& by) {
     for (const PlacedTable* place : left_out) {
       ValidateReport one = scored({*place->table}, place->fabric->spec(), &by, library, statistic);
       out.push_back(std::move(one.tables.front()));
+      check(out.back().calibrated, "a table is scored on the machine that the others were fitted on");
       out.back().matched_by = place->matched_by;
     }
   });
@@ -305,7 +319,10 @@ std::vector<std::string> furthest_off(const CalibrateReport& report) {
   return out;
 }
 
-/// Of library nccl, whose fits are quick, intervals are of tables that a fit has not seen.
+/// Where measurements lie is asked of the rows that were fitted to, about the forecasts of the very fit that an overlay
+/// has, and of library nccl, whose fits are quick, of tables that a fit has not seen, too, about the forecasts of fits
+/// like it to the others. An interval has 8 of 10 of both: of what is known by the forecast that it stands beside,
+/// which the fits without a table need not be near (two tables that only one another are like), and of what is not.
 void measure(const std::vector<const PlacedTable*>& places, const Calibration& by, Statistic statistic,
              CalibrateReport::Machine& machine, const GoesOn& goes_on) {
   machine.residuals = residuals_of(places, by, statistic, true);
@@ -314,14 +331,15 @@ void measure(const std::vector<const PlacedTable*>& places, const Calibration& b
   machine.unseen = by.library == Library::nccl && places.size() > 1;
   // What a fit has as many parameters for as rows is how the fit was made, and no measurement's distance from it.
   if (!machine.unseen && machine.rows() <= machine.fitted.size()) return;
-  Ratios ratios;
-  if (machine.unseen)
-    leave_out(places, by.library, statistic, goes_on, [&](const auto& left_out, const Calibration& by_others) {
-      add_ratios(residuals_of(left_out, by_others, statistic, false), ratios);
-    });
-  else
-    add_ratios(machine.residuals, ratios);
-  machine.interval = intervals_of(std::move(ratios));
+  Ratios seen, unseen;
+  add_ratios(machine.residuals, seen);
+  machine.interval = intervals_of(std::move(seen));
+  if (!machine.unseen) return;
+  leave_out(places, by.library, statistic, OtherNetworks::alike, goes_on,
+            [&](const auto& left_out, const Calibration& by_others) {
+              add_ratios(residuals_of(left_out, by_others, statistic, false), unseen);
+            });
+  if (!is_over(goes_on)) widen(machine.interval, intervals_of(std::move(unseen)));
 }
 
 /// "'polaris': its tables were measured with 2 settings of ..."; empty: all with the same.
@@ -438,7 +456,8 @@ Result<CalibrateResult> calibrate(const std::vector<MeasuredTable>& tables, Mach
 ValidateReport leave_one_out(const std::vector<MeasuredTable>& tables, Machines& machines, Library library,
                              Statistic statistic, const Telling& tell, const GoesOn& goes_on) {
   ValidateReport out = validate(tables, machines, prediction_of(library), statistic, tell, goes_on);
-  std::map<std::string, std::vector<const PlacedTable*>> by_system;
+  // A system that is called "unknown", or anything else, may be of several machines.
+  std::map<std::pair<std::string, std::string>, std::vector<const PlacedTable*>> by_machine;
   std::vector<PlacedTable> placed;
   placed.reserve(tables.size());
   for (const MeasuredTable& table : tables) {
@@ -446,13 +465,13 @@ ValidateReport leave_one_out(const std::vector<MeasuredTable>& tables, Machines&
     Result<PlacedTable> place = usable(table, machines, library);
     if (!place) continue;
     placed.push_back(std::move(place).value());
-    const MeasuredFacts& facts = table.facts;
-    by_system[facts.system.empty() ? placed.back().topology : facts.system].push_back(&placed.back());
+    by_machine[{placed.back().topology, table.facts.system}].push_back(&placed.back());
   }
   std::map<std::string, ScoredTable> scored_tables;
   std::size_t done = 0;
-  for (const auto& [system, places] : by_system) {
-    if (tell) tell("fitting to the others of " + system, done++, by_system.size());
+  for (const auto& [machine, places] : by_machine) {
+    const auto& [topology, system] = machine;
+    if (tell) tell("fitting to the others of " + (system.empty() ? topology : system), done++, by_machine.size());
     if (places.size() < 2) continue;
     for (ScoredTable& table : scored_by_others(places, library, statistic, goes_on)) {
       std::string id = table.id;

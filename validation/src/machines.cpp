@@ -248,14 +248,15 @@ Result<PlacedTable> Machines::place(const MeasuredTable& table) {
                   "--nodes of one collective");
   if (facts.ranks < 2) return Diagnostic{facts.place_of("nranks"), "one rank alone communicates with nobody", {}};
   const int per_node = facts.ranks_per_node > 0 ? facts.ranks_per_node : facts.ranks / facts.nodes;
-  if (per_node * facts.nodes != facts.ranks && facts.ranks_per_node > 0 && facts.ranks % facts.nodes == 0) {
+  const bool is_spread = std::int64_t{per_node} * facts.nodes == facts.ranks;
+  if (!is_spread && facts.ranks_per_node > 0 && facts.ranks % facts.nodes == 0) {
     const int each = facts.ranks / facts.nodes;
     return Diagnostic{facts.place_of("ranks_per_node"),
                       fmt::format("ranks_per_node is {}, but {} ranks on {} node{} are {} on each", per_node,
                                   facts.ranks, facts.nodes, facts.nodes == 1 ? "" : "s", each),
                       fmt::format("expected {}, or other nodes or nranks", each)};
   }
-  if (per_node * facts.nodes != facts.ranks)
+  if (!is_spread)
     return Diagnostic{facts.place_of("nranks"),
                       fmt::format("{} ranks do not spread evenly over {} nodes", facts.ranks, facts.nodes),
                       "were lines lost? Give --ranks and --nodes"};

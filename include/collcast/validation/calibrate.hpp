@@ -25,8 +25,8 @@ struct CalibrateResult {
 Result<CalibrateResult> calibrate(const std::vector<MeasuredTable>&, Machines&, Statistic, Library = Library::ideal,
                                   const Telling& tell = {}, const GoesOn& goes_on = {});
 
-/// Every table with a calibration that was fitted to the other tables of its system. Tables that have none are listed;
-/// those that `goes_on` leaves no time for are counted.
+/// Every table with a calibration that was fitted to the other tables of its system on the same machine. Tables that
+/// have none are listed; those that `goes_on` leaves no time for are counted.
 ValidateReport leave_one_out(const std::vector<MeasuredTable>&, Machines&, Library, Statistic, const Telling& tell = {},
                              const GoesOn& goes_on = {});
 
