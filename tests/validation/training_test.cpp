@@ -63,6 +63,26 @@ TEST_CASE("a row is put on the machine of its GPU, with the network that it stat
   CHECK(why_not(row) == "no machine has the GPU 'TPUv3'");
 }
 
+TEST_CASE("rows whose network rates are nearly the same each have their own, in any order") {
+  TrainingRow faster = gpt_row(), slower = gpt_row();
+  faster.inter_gbps_per_gpu = 2.5;
+  slower.inter_gbps_per_gpu = 1.6;
+  CHECK(training_machines().place(faster)->remark.ends_with(" at 2.5 Gb/s per GPU instead of 200"));
+  const auto predicted = [](std::vector<TrainingRow> rows) {
+    TrainingTables tables;
+    tables.rows = std::move(rows);
+    return validate_training(tables, training_machines(), {{}, false, {}}).rows;
+  };
+  const double alone = predicted({faster}).at(0).predicted.count();
+  const auto both = predicted({faster, slower}), turned = predicted({slower, faster});
+  CHECK(both.at(0).predicted.count() == alone);
+  CHECK(turned.at(1).predicted.count() == alone);
+  // Gradients of 2 bytes of each half of 3.6e9 parameters, summed over 8 nodes: 2 x 7/8 x 2 x 3.6 GB = 12.6 GB through
+  // a node's 8 NICs, 5 s at 2.5 Gb/s each and 7.9 s at 1.6.
+  CHECK(both.at(1).predicted.count() > alone + 2);
+  CHECK(turned.at(0).predicted == both.at(1).predicted);
+}
+
 TEST_CASE("a board of a chip that is known in other nodes than the row's goes into those of its size") {
   TrainingRow row = gpt_row();
   row.gpu = "H100-96GB-HBM2e";

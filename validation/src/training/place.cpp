@@ -65,10 +65,10 @@ bool has_its_nodes(const TopologySpec& spec, const TrainingRow& row) {
 std::string adapt_network(TopologySpec& machine, const TrainingRow& row) {
   if (!crosses_nodes(row, count_of(machine, DeviceKind::gpu))) return {};
   const double own = network_gbps(machine), stated = row.inter_gbps_per_gpu.value_or(0);
-  if (stated <= 0) return fmt::format("network rate not stated: {:.0f} Gb/s per GPU", own);
+  if (stated <= 0) return fmt::format("network rate not stated: {:.4g} Gb/s per GPU", own);
   if (std::abs(stated / own - 1) < 0.01) return {};
   set_network_rate(machine.network, Bandwidth(network_rate(machine.network).value() * stated / own));
-  return fmt::format("network of {} at {:.0f} Gb/s per GPU instead of {:.0f}", machine.name, stated, own);
+  return fmt::format("network of {} at {:.4g} Gb/s per GPU instead of {:.4g}", machine.name, stated, own);
 }
 
 /// A job of more GPUs than a rack is one NVLink domain has takes as many trays of each rack as divide its trays:

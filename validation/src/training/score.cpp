@@ -70,8 +70,7 @@ class PricedMachines {
   explicit PricedMachines(const CollectivePolicy& policy) : policy_(policy) {}
 
   Result<std::shared_ptr<const Machine>> at(const ScoredPlace& place) {
-    const std::string key = fmt::format("{} {} {}", place.machine.name, place.nodes, place.remark);
-    auto& machine = known_[key];
+    auto& machine = known_[{digest(place.machine), place.nodes}];
     if (machine == nullptr) {
       Result<Fabric> fabric = Fabric::build(place.machine, place.nodes);
       if (!fabric) return fabric.errors();
@@ -84,7 +83,7 @@ class PricedMachines {
 
  private:
   CollectivePolicy policy_;
-  std::map<std::string, std::shared_ptr<const Machine>> known_;
+  std::map<std::pair<std::string, int>, std::shared_ptr<const Machine>> known_;  ///< by what it is, and its nodes
 };
 
 LayoutChoice choice_of(const StepInputs& in) {
