@@ -282,7 +282,7 @@ Result<Program> pat_program(const Question& q) {
   Rates rates;
   rates.drive = l.channel / 2;
   rates.pcie = q.c.nvlink ? 1 : fitted::pcie_efficiency;
-  rates.nic = l.nics / q.c.nics.count;
+  rates.nic = l.nics / l.nics_used / q.c.nics.count;
   rates.of_line = of_line(q.c, q.plan.protocol);
   rates.network = q.c.factors.network_hop;
   rates.way = q.c.factors.network_hop * q.c.network_latency.count();

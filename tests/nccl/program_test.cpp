@@ -359,6 +359,19 @@ TEST_CASE("rings over nodes whose proxies' messages take the time agree within 1
   }
 }
 
+TEST_CASE("PAT on one channel has the whole rate of its NIC") {
+  // Of eight NICs as of one: 64 MiB among four single GPUs, 3/4 of it through 6.25 GB/s, take 8 ms.
+  const Fabric fabric = test::built("dgx-a100", 4, {"network.link.bandwidth=50Gb/s"});
+  const Group group = test::first_of_nodes(fabric, {1, 1, 1, 1});
+  const Communicator c = *nccl::connect(fabric, group, test::environment({{"NCCL_MAX_NCHANNELS", "1"}}));
+  const Bytes size(64 << 20);
+  const Plan plan = test::planned_as(c, CollectiveKind::all_gather, size, Algorithm::pat, Protocol::simple);
+  const auto program = nccl::program(fabric, group, c, CollectiveKind::all_gather, size, plan);
+  REQUIRE(program.ok());
+  CHECK(simulate(*program)->count() ==
+        Approx(nccl::run(c, CollectiveKind::all_gather, size, plan).time().count()).epsilon(0.05));
+}
+
 TEST_CASE("what has no simulation says why") {
   const Fabric fabric = test::built("dgx-h100", 1);
   const Communicator c = test::communicator("dgx-h100", 1);
