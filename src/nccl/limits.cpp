@@ -340,6 +340,7 @@ namespace {
 
 /// What is reached of trees' number, as NCCL books it from its search, and of the cap that it sets itself on their
 /// channels; bytes per second. Each has its own share, so that what links have more is never less until the cap holds.
+/// By today's constants whatever the version, as links are no slower for what an older one believed of them.
 struct TreeNumber {
   double booked = 0, cap = 0;
 };
@@ -349,7 +350,7 @@ TreeNumber tree_number(const Communicator& c, Protocol p) {
   const double of_cap = of_two ? fitted::tree_cap_of_two[row_of(c)] : fitted::tree_efficiency;
   const double relief = c.nics.hold_trees ? relief_of_trees(c) : 1;
   const Graph::Together all = c.tree.together();
-  return {relief * of_booked * 0.92 * (c.nodes <= 2 ? all.inside : all.between).value(),
+  return {relief * of_booked * tuned::tree_of_bus * (c.nodes <= 2 ? all.inside : all.between).value(),
           c.tree.channels * of_cap * 1e9 * tuned::tree_per_channel[row_of(c)][scale_of(c)]};
 }
 
@@ -360,8 +361,8 @@ double tree_rate(const Communicator& c, const Plan& plan) {
   // Half of NCCL's number, which counts both directions, is the algorithm's.
   double most = 0.5 * std::min(number.booked, number.cap);
   most *= link_factor(c, plan.protocol);
-  if (plan.protocol == Protocol::ll128) most *= c.nodes == 1 ? 7.0 / 9 : 120.0 / 128;
-  if (plan.protocol == Protocol::ll) most /= 3.8;
+  if (plan.protocol == Protocol::ll128) most *= c.nodes == 1 ? tuned::tree_ll128 : tuned::tree_ll128_between;
+  if (plan.protocol == Protocol::ll) most /= tuned::tree_ll_divisor;
   return std::min(most, most_across_nodes(c, plan.protocol, nics_of_trees(c)));
 }
 
