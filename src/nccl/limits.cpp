@@ -539,17 +539,22 @@ double pair_threads(const Communicator& c, const Exchange& e, const Plan& plan) 
   return e.per_peer / (channels * fitted::p2p_network_channel * 1e9);
 }
 
-/// Seconds that a GPU's channels to peers on its node take. Across nodes all peers together have more under Simple than
-/// a GPU needs.
-double local_threads(const Communicator& c, const Exchange& e, const Plan& plan) {
-  if (e.local_peers <= 0 || (c.nodes > 1 && plan.protocol != Protocol::ll)) return 0;
-  if (!c.nvlink && c.environment.peer_access) return 0;
-  const bool copies = e.own_bytes > 0 && c.nodes == 1;
-  const double parts = e.local_peers + (copies ? 1 : 0);
-  const double channels = std::min(static_cast<double>(c.p2p_channels), plan.channels * parts);
+/// Seconds that a GPU's channels take for all of its parts, those for other nodes among them; over PCIe its slot has
+/// it.
+double all_threads(const Communicator& c, const Exchange& e, const Plan& plan) {
+  if (e.local_peers > 0 && !c.nvlink && c.environment.peer_access) return 0;
   const std::size_t g = row_of(c);
-  const double channel = plan.protocol == Protocol::ll ? ll_channel(g) : fitted::p2p_channel[g];
-  return e.per_peer * parts * (copies ? fitted::p2p_own_part : 1) / (channels * channel * 1e9);
+  const bool copies = e.own_bytes > 0 && c.nodes == 1;
+  // Of a sendrecv a rank has one peer, on its node or on another.
+  const double remote = e.own_bytes > 0 || e.local_peers <= 0 ? e.remote_peers : 0;
+  const double local = e.local_peers + (copies ? 1 : 0);
+  const auto of_parts = [&](double parts, Protocol p) {
+    return parts * e.per_peer / (1e9 * (p == Protocol::ll ? ll_channel(g) : fitted::p2p_channel[g]));
+  };
+  const double channels = std::min<double>(c.p2p_channels, plan.channels * local + plan.channels_between * remote);
+  return (of_parts(local * (copies ? fitted::p2p_own_part : 1), plan.protocol) +
+          of_parts(remote, plan.protocol_between)) /
+         channels;
 }
 
 /// What a GPU's slot carries where both its peers and NICs are reached over PCIe, bytes of payload per second.
@@ -565,8 +570,8 @@ PointToPoint point_to_point(const Communicator& c, const Exchange& e, const Plan
   const double carried = link_factor(c, plan.protocol) * payload(plan.protocol);
   if (c.nvlink) out.reached = carried * p2p_nvlink(c, e, plan);
   out.local = e.to_peers.value() * (c.nvlink ? out.reached : carried * fitted::pcie_efficiency * way_factor(c));
-  out.threads = local_threads(c, e, plan);
-  if (out.threads > 0 && plan.protocol == Protocol::simple)
+  out.threads = all_threads(c, e, plan);
+  if (c.nodes == 1 && out.threads > 0 && plan.protocol == Protocol::simple)
     out.last_piece =
         std::min(e.per_peer / plan.channels, slot(c.environment, plan.protocol)) / (fitted::p2p_own_copy * 1e9);
   out.pair = pair_threads(c, e, plan);
