@@ -6,6 +6,7 @@
 #include "collcast/collective/in_order_tree.hpp"
 #include "collcast/nccl/run.hpp"
 #include "nccl/channel_orders.hpp"
+#include "nccl/nic_loads.hpp"
 
 namespace collcast::nccl {
 
@@ -146,9 +147,8 @@ Limits limits(const Communicator& c, const Plan& plan, bool tree) {
   }
   out.first_round = c.nodes == 1 ? fitted::first_round[g] : fitted::first_round_between;
   if (c.nodes > 1) {
-    // Fewer channels than NICs have one each.
     const double nics = tree ? c.nics.count : nics_of_rings(c);
-    out.nics_used = std::min(1.0, plan.channels / nics);
+    out.nics_used = std::min(1.0, plan.channels / (nics * channels_of_a_nic(plan, nics)));
     out.nics = network_rate(c, p, nics) * out.nics_used;
     out.nics_name = nics_name(c);
     if (p == Protocol::ll) out.ll_network = c.factors.ll_proxy * fitted::ll_network_channel * 1e9;
@@ -371,7 +371,7 @@ namespace {
 /// What a chunk of each channel takes of links and NICs, whichever is busiest.
 Load tree_links(const Communicator& c, const Limits& l, const Plan& plan, const Chunks& cut) {
   // On one node the rate is that of GPUs that send up and down; of two GPUs each does one of them.
-  const double most = (c.nodes == 1 ? 2 / c.gpu.tree_sends : 1) * tree_rate(c, plan);
+  const double most = (c.nodes == 1 ? 2 / c.gpu.tree_sends : tree_share(c, plan)) * tree_rate(c, plan);
   return longest({{cut.chunk * plan.channels / most, tree_rate_name(c, plan)},
                   {c.gpu.tree_sends * cut.chunk * plan.channels / l.gpu, l.gpu_name},
                   {tree_messages(c) / relief_of_trees(c) * message_gap(c, plan), "messages"}});
