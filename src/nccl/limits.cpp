@@ -410,7 +410,7 @@ double tree_drive(const Communicator& c, const Limits& l, const Plan& plan) {
 int tree_pieces(const Communicator& c, const Plan& plan, const Chunks& cut) {
   if (plan.protocol == Protocol::simple) return 1;
   // KiBs, of which a node's GPUs hide all but one. Fewer where there are many chunks over several nodes, whose number
-  // hides the same but for long chains, for which a simulation takes more.
+  // hides the same but for long chains, for which a simulation takes more: a tenth of a second's messages else.
   constexpr double most = 16, most_in_all = 90'000;
   const double messages = 2 * cut.count * plan.channels * c.ranks;
   const double wanted = c.nodes == 1 ? cut.chunk / 1024 : std::min(cut.chunk / 1024, most_in_all / messages);
