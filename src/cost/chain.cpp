@@ -3,6 +3,8 @@
 #include "collcast/cost/chain.hpp"
 
 #include <algorithm>
+#include <map>
+#include <utility>
 
 #include "cost/rounding.hpp"
 #include "cost/walked.hpp"
@@ -16,12 +18,14 @@ struct Joint {
   bool last = true;
 };
 
+/// Of each position of a lane the hops that begin or end there, in their order.
+using HopsAt = std::map<std::pair<int, Position>, std::vector<const Walked*>>;
+
 /// What had to be over at `time` for a chunk to start.
-Joint before(const std::vector<const Walked*>& hops, const Walked& hop, double time, bool last) {
-  for (const Walked* other : hops) {
-    if (other == &hop || other->lane != hop.lane) continue;
+Joint before(const HopsAt& hops, const Walked& hop, double time, bool last) {
+  for (const Walked* other : hops.at({hop.lane, hop.from})) {
+    if (other == &hop) continue;
     const bool sent = other->from == hop.from, came = other->to == hop.from;
-    if (!sent && !came) continue;
     for (const bool of_last : {last, !last}) {
       const double left = of_last ? other->left.last : other->left.first;
       if ((came && same_but_rounding(left + other->latency, time)) || (sent && same_but_rounding(left, time)))
@@ -36,8 +40,13 @@ Joint before(const std::vector<const Walked*>& hops, const Walked& hop, double t
 std::vector<ChainHop> longest_chain(const Fabric& fabric, const Pattern& pattern, std::size_t phase) {
   const std::vector<Walked> all = walk_hops(fabric, pattern);
   std::vector<const Walked*> hops;
-  for (const Walked& hop : all)
-    if (hop.phase == static_cast<int>(phase)) hops.push_back(&hop);
+  HopsAt hops_at;
+  for (const Walked& hop : all) {
+    if (hop.phase != static_cast<int>(phase)) continue;
+    hops.push_back(&hop);
+    hops_at[{hop.lane, hop.from}].push_back(&hop);
+    hops_at[{hop.lane, hop.to}].push_back(&hop);
+  }
   std::vector<ChainHop> out;
   if (hops.empty()) return out;
   const auto there = [](const Walked* hop) { return hop->left.last + hop->latency; };
@@ -55,7 +64,7 @@ std::vector<ChainHop> longest_chain(const Fabric& fabric, const Pattern& pattern
     const auto part = pattern.chunks == 1 ? whole : waited ? last_chunk : at.last ? all_chunks : first_chunk;
     out.push_back({pattern.rank(lane, hop.from), pattern.rank(lane, hop.to), part, Seconds(start), Seconds(end - start),
                    Seconds(hop.tau * (part == all_chunks ? pattern.chunks : 1)), Seconds(hop.latency)});
-    at = start > 0 ? before(hops, hop, start, waited) : Joint{};
+    at = start > 0 ? before(hops_at, hop, start, waited) : Joint{};
   }
   std::reverse(out.begin(), out.end());
   return out;

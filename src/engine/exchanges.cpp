@@ -103,7 +103,7 @@ void Exchanges::enter(std::uint32_t id, std::size_t index) {
   const LaneState& lane = lanes_[walkers_[id].lane];
   for (; index < lane.lane->phases.size(); ++index) {
     Walker& walker = walkers_[id];
-    walker.phase = static_cast<std::uint16_t>(index);
+    walker.phase = static_cast<std::uint32_t>(index) & most_phases;  // begin() holds it below
     open_phase(id);
     if (agenda_.failure || walker.left < walker.to_send || walker.received < walker.to_receive) return;
     close_phase(walker);

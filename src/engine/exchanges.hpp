@@ -108,6 +108,7 @@ class Exchanges {
     std::uint32_t count = 0;
     std::uint32_t walker = 0;
   };
+  static constexpr std::size_t most_phases = (1 << 24) - 1;  ///< of a lane
   struct Walker {
     std::uint32_t lane = 0;
     std::uint32_t counters = 0;           ///< its receives of the phase it is in
@@ -116,8 +117,8 @@ class Exchanges {
     std::uint32_t left = 0, to_send = 0;  ///< messages of the phase
     std::uint32_t received = 0, to_receive = 0;
     std::uint32_t chunks = 1;
-    std::uint16_t phase = 0;
-    Flow kind = Flow::forwarding;
+    std::uint32_t phase : 24 = 0;
+    Flow kind : 8 = Flow::forwarding;
   };
   struct Send {  ///< what the walker knows of a connection
     std::uint32_t walker = 0;

@@ -1,6 +1,7 @@
 // Setting an exchange up when its first participant is ready, and giving all of it back after the last.
 #include <string>
 
+#include "collcast/base/check.hpp"
 #include "engine/exchanges.hpp"
 
 namespace collcast::engine {
@@ -25,6 +26,7 @@ std::uint32_t Exchanges::open(const Occasion& occasion) {
 
   for (std::uint32_t i = 0; i < lanes; ++i) {
     const Lane& lane = pattern.lanes[i];
+    check(lane.phases.size() <= most_phases, "phases of a lane are counted in 24 bits");
     LaneState& state = lanes_[running.lanes + i];
     state = {&pattern, &lane, exchange, i, walkers_.allocate(size), none, 0};
     if (!lane.order.empty()) state.positions = words_.allocate(size);

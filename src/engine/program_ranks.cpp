@@ -17,7 +17,8 @@ ProgramRanks::ProgramRanks(const Programs& programs, Connections& connections, E
       streams_(std::max(1U, programs.streams())),
       kernels_(programs),
       accounts_(programs.programs.size() * programs.accounts),
-      times_(programs.programs.size()) {
+      times_(programs.programs.size()),
+      ended_(programs.programs.size()) {
   over_.assign(std::size_t{programs.ranks()} * streams_, 0);
   arrived_.assign(std::size_t{programs.ranks()} * programs.channels, 0);
   std::uint32_t groups = 0;
@@ -309,7 +310,7 @@ void ProgramRanks::end(Place at) {
   if (at.stream != 0) return;
   ProgramTimes& times = times_[program_of(at.rank)];
   // Time does not go back: the first to end is the first that is seen to.
-  if (times.last_end == SimTime{}) times.first_end = now;
+  if (ended_[program_of(at.rank)]++ == 0) times.first_end = now;
   times.last_end = now;
 }
 

@@ -144,6 +144,7 @@ class ProgramRanks {
   std::vector<std::uint32_t> stream_of_;  ///< by set: on which stream its groups do what they repeat
   std::vector<std::uint64_t> accounts_;   ///< ticks, by program and account; sums may pass 2^64 on their way
   std::vector<ProgramTimes> times_;
+  std::vector<std::uint32_t> ended_;  ///< by program: ranks that are through
   SimTime finish_{};
   std::int64_t opened_ = 0;
 };

@@ -21,6 +21,7 @@ namespace collcast::nccl {
 
 namespace {
 
+/// Of one simulation: twenty seconds, by half a second for 500,000 (most_messages_of_trees).
 constexpr std::int64_t most_messages = 20'000'000;
 
 /// Endpoints beside the GPUs, on every NVSwitch, that are never what a run waits for.

@@ -6,6 +6,7 @@
 #include "collcast/collective/in_order_tree.hpp"
 #include "collcast/nccl/run.hpp"
 #include "nccl/channel_orders.hpp"
+#include "nccl/nic_loads.hpp"
 
 namespace collcast::nccl {
 
@@ -146,9 +147,8 @@ Limits limits(const Communicator& c, const Plan& plan, bool tree) {
   }
   out.first_round = c.nodes == 1 ? fitted::first_round[g] : fitted::first_round_between;
   if (c.nodes > 1) {
-    // Fewer channels than NICs have one each.
     const double nics = tree ? c.nics.count : nics_of_rings(c);
-    out.nics_used = std::min(1.0, plan.channels / nics);
+    out.nics_used = std::min(1.0, plan.channels / (nics * channels_of_a_nic(plan, nics)));
     out.nics = network_rate(c, p, nics) * out.nics_used;
     out.nics_name = nics_name(c);
     if (p == Protocol::ll) out.ll_network = c.factors.ll_proxy * fitted::ll_network_channel * 1e9;
@@ -340,6 +340,7 @@ namespace {
 
 /// What is reached of trees' number, as NCCL books it from its search, and of the cap that it sets itself on their
 /// channels; bytes per second. Each has its own share, so that what links have more is never less until the cap holds.
+/// By today's constants whatever the version, as links are no slower for what an older one believed of them.
 struct TreeNumber {
   double booked = 0, cap = 0;
 };
@@ -349,7 +350,7 @@ TreeNumber tree_number(const Communicator& c, Protocol p) {
   const double of_cap = of_two ? fitted::tree_cap_of_two[row_of(c)] : fitted::tree_efficiency;
   const double relief = c.nics.hold_trees ? relief_of_trees(c) : 1;
   const Graph::Together all = c.tree.together();
-  return {relief * of_booked * 0.92 * (c.nodes <= 2 ? all.inside : all.between).value(),
+  return {relief * of_booked * tuned::tree_of_bus * (c.nodes <= 2 ? all.inside : all.between).value(),
           c.tree.channels * of_cap * 1e9 * tuned::tree_per_channel[row_of(c)][scale_of(c)]};
 }
 
@@ -360,8 +361,8 @@ double tree_rate(const Communicator& c, const Plan& plan) {
   // Half of NCCL's number, which counts both directions, is the algorithm's.
   double most = 0.5 * std::min(number.booked, number.cap);
   most *= link_factor(c, plan.protocol);
-  if (plan.protocol == Protocol::ll128) most *= c.nodes == 1 ? 7.0 / 9 : 120.0 / 128;
-  if (plan.protocol == Protocol::ll) most /= 3.8;
+  if (plan.protocol == Protocol::ll128) most *= c.nodes == 1 ? tuned::tree_ll128 : tuned::tree_ll128_between;
+  if (plan.protocol == Protocol::ll) most /= tuned::tree_ll_divisor;
   return std::min(most, most_across_nodes(c, plan.protocol, nics_of_trees(c)));
 }
 
@@ -370,7 +371,7 @@ namespace {
 /// What a chunk of each channel takes of links and NICs, whichever is busiest.
 Load tree_links(const Communicator& c, const Limits& l, const Plan& plan, const Chunks& cut) {
   // On one node the rate is that of GPUs that send up and down; of two GPUs each does one of them.
-  const double most = (c.nodes == 1 ? 2 / c.gpu.tree_sends : 1) * tree_rate(c, plan);
+  const double most = (c.nodes == 1 ? 2 / c.gpu.tree_sends : tree_share(c, plan)) * tree_rate(c, plan);
   return longest({{cut.chunk * plan.channels / most, tree_rate_name(c, plan)},
                   {c.gpu.tree_sends * cut.chunk * plan.channels / l.gpu, l.gpu_name},
                   {tree_messages(c) / relief_of_trees(c) * message_gap(c, plan), "messages"}});
@@ -409,7 +410,7 @@ double tree_drive(const Communicator& c, const Limits& l, const Plan& plan) {
 int tree_pieces(const Communicator& c, const Plan& plan, const Chunks& cut) {
   if (plan.protocol == Protocol::simple) return 1;
   // KiBs, of which a node's GPUs hide all but one. Fewer where there are many chunks over several nodes, whose number
-  // hides the same but for long chains, for which a simulation takes more.
+  // hides the same but for long chains, for which a simulation takes more: a tenth of a second's messages else.
   constexpr double most = 16, most_in_all = 90'000;
   const double messages = 2 * cut.count * plan.channels * c.ranks;
   const double wanted = c.nodes == 1 ? cut.chunk / 1024 : std::min(cut.chunk / 1024, most_in_all / messages);
@@ -538,17 +539,22 @@ double pair_threads(const Communicator& c, const Exchange& e, const Plan& plan) 
   return e.per_peer / (channels * fitted::p2p_network_channel * 1e9);
 }
 
-/// Seconds that a GPU's channels to peers on its node take. Across nodes all peers together have more under Simple than
-/// a GPU needs.
-double local_threads(const Communicator& c, const Exchange& e, const Plan& plan) {
-  if (e.local_peers <= 0 || (c.nodes > 1 && plan.protocol != Protocol::ll)) return 0;
-  if (!c.nvlink && c.environment.peer_access) return 0;
-  const bool copies = e.own_bytes > 0 && c.nodes == 1;
-  const double parts = e.local_peers + (copies ? 1 : 0);
-  const double channels = std::min(static_cast<double>(c.p2p_channels), plan.channels * parts);
+/// Seconds that a GPU's channels take for all of its parts, those for other nodes among them; over PCIe its slot has
+/// it.
+double all_threads(const Communicator& c, const Exchange& e, const Plan& plan) {
+  if (e.local_peers > 0 && !c.nvlink && c.environment.peer_access) return 0;
   const std::size_t g = row_of(c);
-  const double channel = plan.protocol == Protocol::ll ? ll_channel(g) : fitted::p2p_channel[g];
-  return e.per_peer * parts * (copies ? fitted::p2p_own_part : 1) / (channels * channel * 1e9);
+  const bool copies = e.own_bytes > 0 && c.nodes == 1;
+  // Of a sendrecv a rank has one peer, on its node or on another.
+  const double remote = e.own_bytes > 0 || e.local_peers <= 0 ? e.remote_peers : 0;
+  const double local = e.local_peers + (copies ? 1 : 0);
+  const auto of_parts = [&](double parts, Protocol p) {
+    return parts * e.per_peer / (1e9 * (p == Protocol::ll ? ll_channel(g) : fitted::p2p_channel[g]));
+  };
+  const double channels = std::min<double>(c.p2p_channels, plan.channels * local + plan.channels_between * remote);
+  return (of_parts(local * (copies ? fitted::p2p_own_part : 1), plan.protocol) +
+          of_parts(remote, plan.protocol_between)) /
+         channels;
 }
 
 /// What a GPU's slot carries where both its peers and NICs are reached over PCIe, bytes of payload per second.
@@ -564,8 +570,8 @@ PointToPoint point_to_point(const Communicator& c, const Exchange& e, const Plan
   const double carried = link_factor(c, plan.protocol) * payload(plan.protocol);
   if (c.nvlink) out.reached = carried * p2p_nvlink(c, e, plan);
   out.local = e.to_peers.value() * (c.nvlink ? out.reached : carried * fitted::pcie_efficiency * way_factor(c));
-  out.threads = local_threads(c, e, plan);
-  if (out.threads > 0 && plan.protocol == Protocol::simple)
+  out.threads = all_threads(c, e, plan);
+  if (c.nodes == 1 && out.threads > 0 && plan.protocol == Protocol::simple)
     out.last_piece =
         std::min(e.per_peer / plan.channels, slot(c.environment, plan.protocol)) / (fitted::p2p_own_copy * 1e9);
   out.pair = pair_threads(c, e, plan);

@@ -40,7 +40,7 @@ struct Limits {
   double gpu = unlimited;         ///< links of a GPU inside its node
   double data_sheet = 0;          ///< of these, where they are NVLinks
   double nics = unlimited;        ///< of a node together, as far as channels use them
-  double nics_used = 1;           ///< of the node's, that part
+  double nics_used = 1;           ///< of the node's, that part: as far as the one with most channels lets them be busy
   double ll_network = unlimited;  ///< LL through a NIC, per channel, beyond the first pass
   double hop = 0, network_hop = 0;
   double hop_of_chunk = 0;  ///< of `network_hop`, what is in proportion to a small chunk
@@ -82,9 +82,13 @@ Hops ring_hops(const Communicator&, CollectiveKind);
 inline double nics_of_rings(const Communicator& c) { return c.nics.uneven ? c.nics.uneven->of_rings : c.nics.count; }
 inline double nics_of_trees(const Communicator& c) { return c.nics.uneven ? c.nics.uneven->of_trees : c.nics.count; }
 inline double relief_of_trees(const Communicator& c) { return c.nics.uneven ? c.nics.uneven->relief_of_trees : 1; }
-/// Channels of the NIC that has most of them.
+/// Channels of the NIC that has most of them, of so many that share a plan's; UnevenNics' are the quotient of two whole
+/// numbers, which rounding may make less.
+inline double channels_of_a_nic(const Plan& plan, double nics) {
+  return std::max(1.0, std::ceil(plan.channels / std::max(1.0, nics) - 1e-9));
+}
 inline double channels_of_a_nic(const Communicator& c, const Plan& plan) {
-  return std::max(1.0, std::ceil(plan.channels / std::max(1.0, nics_of_rings(c))));
+  return channels_of_a_nic(plan, nics_of_rings(c));
 }
 /// Seconds that one message of each channel through a NIC takes because a proxy posts them one by one.
 double message_gap(const Communicator&, const Plan&);
@@ -164,6 +168,8 @@ const char* tree_rate_name(const Communicator&, const Plan&);
 /// Messages of a tree's chunk through a NIC, the mean of both trees: an inner node sends up and twice down in one and
 /// is a leaf of the other. Of three nodes it has one below it.
 inline double tree_messages(const Communicator& c) { return c.nodes == 2 ? 1 : c.nodes == 3 ? 1.5 : 2; }
+/// Messages of a chunk by the node that has most of them in one tree.
+inline double most_tree_messages(const Communicator& c) { return std::min(c.nodes - 1, 3); }
 /// Of a channel's threads, either direction's share.
 double tree_threads(Protocol);
 /// From the end of a node's chain up to the root: hops inside the node, and levels of the tree over nodes.

@@ -74,4 +74,15 @@ std::optional<UnevenNics> uneven_nics(const Fabric& fabric, const Group& group, 
                     std::max(1.0, of_trees * channels / messages)};
 }
 
+double tree_share(const Communicator& c, const Plan& plan) {
+  if (c.nodes == 1 || c.nics.count == 0) return 1;
+  const double even = plan.channels / nics_of_trees(c);
+  if (c.nics.uneven) return std::min(1.0, even);
+  int first = 0;
+  for (int channel = 0; channel < plan.channels; ++channel) first += on_second_tree(c.tree, channel) ? 0 : 1;
+  const auto of_a_nic = [&](int channels) { return std::ceil(1.0 * channels / c.nics.count); };
+  const double one = most_tree_messages(c), both = 2 * tree_messages(c);
+  return std::min(1.0, both / 2 * even / (one * of_a_nic(first) + (both - one) * of_a_nic(plan.channels - first)));
+}
+
 }  // namespace collcast::nccl

@@ -4,11 +4,14 @@
 
 #include <optional>
 
-#include "collcast/nccl/communicator.hpp"
+#include "collcast/nccl/tuning.hpp"
 
 namespace collcast::nccl {
 
 /// Of a communicator that has its channels; nothing where all NICs of like nodes have as many, or NICs are not said.
 std::optional<UnevenNics> uneven_nics(const Fabric&, const Group&, const Communicator&);
+/// Of a tree's rate over several nodes, what the busiest NIC leaves: fewer channels than NICs have one each, and those
+/// of one tree alone have nodes that send more than the mean of both.
+double tree_share(const Communicator&, const Plan&);
 
 }  // namespace collcast::nccl

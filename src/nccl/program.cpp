@@ -282,7 +282,7 @@ Result<Program> pat_program(const Question& q) {
   Rates rates;
   rates.drive = l.channel / 2;
   rates.pcie = q.c.nvlink ? 1 : fitted::pcie_efficiency;
-  rates.nic = l.nics / q.c.nics.count;
+  rates.nic = l.nics / l.nics_used / q.c.nics.count;
   rates.of_line = of_line(q.c, q.plan.protocol);
   rates.network = q.c.factors.network_hop;
   rates.way = q.c.factors.network_hop * q.c.network_latency.count();
@@ -368,7 +368,8 @@ Result<Program> program(const Fabric& fabric, const Group& group, const Communic
     return not_simulated("the network of this machine is not attached to NICs");
   const Question q{fabric, group, c, kind, size, plan, root};
   if (plan.point_to_point) return exchange_program(q);
-  // A pattern has a phase or a chunk for each, counted in 31 bits; so many are more messages than anybody waits for.
+  // A ring has a phase of its pattern for each, a tree or chain a chunk, of which the engine counts 2^24 and 2^31: so
+  // many are more messages than anybody waits for.
   constexpr double most_loops = 1 << 21;
   if (chunks_in_a_row(q) * plan.channels > most_loops)
     return not_simulated("more than two million loops of chunks, over all channels");

@@ -180,12 +180,13 @@ double bandwidth_of(const Communicator& c, CollectiveKind kind, Algorithm a, Pro
   const double ll_cap = v.ll[ll_row][scale];
   if (a == Algorithm::ring && p == Protocol::ll) bus = std::min(ll_cap, bus * ll_share(c, kind, v));
   if (a == Algorithm::ring && p == Protocol::ll128)
-    bus = std::min((c.ranks_per_node == 1 ? v.ll128_alone : 0.92) * bus, channels * ring_ll128_cap(c, kind, v));
+    bus = std::min((c.ranks_per_node == 1 ? v.ll128_alone : tuned::tree_of_bus) * bus,
+                   channels * ring_ll128_cap(c, kind, v));
   if (a == Algorithm::tree) {
-    bus = std::min(0.92 * bus, channels * v.tree[row][scale]);
-    if (p == Protocol::ll) bus = std::min(bus / 3.8, ll_cap);
+    bus = std::min(tuned::tree_of_bus * bus, channels * v.tree[row][scale]);
+    if (p == Protocol::ll) bus = std::min(bus / tuned::tree_ll_divisor, ll_cap);
     if (p == Protocol::ll128)
-      bus = std::min(bus * (c.nodes == 1 ? 7.0 / 9 : v.tree_ll128_between),
+      bus = std::min(bus * (c.nodes == 1 ? tuned::tree_ll128 : v.tree_ll128_between),
                      channels * tuned::tree_ll128_per_channel[row][scale]);
   }
   if (a == Algorithm::pat) return bus * 0.75;

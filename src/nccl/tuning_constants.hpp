@@ -45,6 +45,11 @@ inline constexpr std::array<TreeFactor, 3> tree_factor{
      {1, 1, 1, 1, 1, .9, .8, .8, .8, .7, .6, .6, .6, .6, .6, .6, .8, .9, .9, .9, .9, 1, 1},
      {.9, .9, .9, .9, .9, .9, .9, .8, .7, .6, .6, .5, .5, .5, .5, .6, .7, .8, .7, .7, .8, .9, .9}}};
 
+/// Of the bus of the search's channels, what trees have, and LL128 in rings; of that the share of LL128 in trees, on
+/// one node and on several, and what LL's divides by.
+inline constexpr double tree_of_bus = 0.92, tree_ll128 = 7.0 / 9, tree_ll128_between = 120.0 / 128,
+                        tree_ll_divisor = 3.8;
+
 /// What differs from version to version; the values are those of 2.23 and later.
 struct Version {
   PerProtocol tree_base = base_latency[0], ring_base = base_latency[1];
@@ -56,8 +61,8 @@ struct Version {
   TreeFactor ll128_tree_factor = tree_factor[1];
   /// LL's share of a ring's bus: of all_reduce, reduce and of everything over several nodes, and of the others.
   double ll_share = 0.5, ll_share_of_copies = 0.5;
-  double ll128_alone = 0.92;  ///< LL128's share of a ring's bus with fewer than two ranks per node
-  double tree_ll128_between = 120.0 / 128;
+  double ll128_alone = tree_of_bus;  ///< LL128's share of a ring's bus with fewer than two ranks per node
+  double tree_ll128_between = tuned::tree_ll128_between;
   /// LL128's cap per channel of a ring, of broadcast, reduce, all_gather, reduce_scatter, all_reduce; 0: by generation.
   std::array<double, 5> ring_ll128{};
   double ampere_bus = 1e9;         ///< most of all channels on Ampere

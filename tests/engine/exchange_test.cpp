@@ -78,6 +78,20 @@ TEST_CASE("recursive doubling: one message and one latency per round, rounds as 
   check_time(run(fabric, pattern_of(8, phases, Volume(1e6))).finish, 3 * (1e6 / rate + 2e-6), 3);
 }
 
+TEST_CASE("more phases than 16 bits count are walked one by one, and the exchange ends") {
+  // Two ranks swap a block of 7 bytes in each of 65,537 phases: 1 ns each at 7 GB/s.
+  const Fabric fabric = ring_fabric(2, Bandwidth(rate), Seconds(0));
+  const Pattern pattern = pattern_of(2, std::vector<Phase>((1 << 16) + 1, ring_phase(2, 1)), Volume(7));
+  EngineOptions options;
+  std::int64_t messages = 0;
+  options.watch = [&](const EngineProgress& now) { return (messages = now.messages) <= 2 * 65537; };
+  Schedule s;
+  s.add_exchange(pattern);
+  const Result<Timeline> timeline = simulate(fabric, s, options);
+  REQUIRE(timeline.ok());
+  CHECK(ps(timeline->finish) == std::int64_t{65537} * 1000);
+}
+
 TEST_CASE("two rings over the same links take twice the bandwidth term") {
   const int k = 4;
   const Fabric fabric = ring_fabric(k, Bandwidth(rate), Seconds(0));

@@ -339,6 +339,19 @@ TEST_CASE("a watch ends a run of programs") {
   CHECK(traffic(all).messages == 50 * 8 * 14 * 16);
 }
 
+TEST_CASE("a rank that ends at once is the first of its program to end") {
+  // Without bytes the root is through at once, and the other rank when the latency of 1 us is over.
+  Programs all;
+  all.sets = {{1, 2}};
+  all.patterns = {chain_broadcast(2, Volume(0))};
+  all.collectives = {{"chain", 0, {0}}};
+  all.programs = {Program{{{{TakePart{0, 0}}}}}};
+  all.of_rank = {0, 0};
+  const ProgramTimes times = run(ring_fabric(2, gb_per_s(10), Seconds(1e-6)), all).programs[0];
+  CHECK(ps(times.first_end) == 0);
+  CHECK(ps(times.last_end) == us(1));
+}
+
 TEST_CASE("what a rank computes goes at its rate while something slows it, by hand") {
   const Fabric fabric = ring_fabric(2, gb_per_s(10), Seconds(0));
   const auto kernel = [](std::int64_t microseconds, double rate) {

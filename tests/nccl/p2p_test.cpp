@@ -358,3 +358,15 @@ TEST_CASE("over unlike nodes pairs take what the NIC that has most of them does,
   CHECK(scattered.closed.data.count() == Approx(2 * (256 << 20) / 4.0 / nic));
   CHECK(scattered.simulated == Approx(scattered.closed.time().count()).epsilon(1e-3));
 }
+
+TEST_CASE("few channels of pairs hold an alltoall over several nodes as on one") {
+  // Over two nodes of 8 H100 a GPU has 15 parts of 4 MiB for others, which one channel moves at 21 GB/s: 3.00 ms.
+  const Communicator c = test::communicator("dgx-h100", 2, 0, test::environment({{"NCCL_MAX_P2P_NCHANNELS", "1"}}));
+  const Bytes size(64 << 20);
+  const nccl::Run run = test::ran(c, CollectiveKind::alltoall, size.value());
+  CHECK(run.bound == "channels");
+  CHECK(run.data.count() == Approx(15.0 * (4 << 20) / 21e9));
+  const nccl::Plan plan = *nccl::plan(c, CollectiveKind::alltoall, size);
+  CHECK(test::simulated(test::built("dgx-h100", 2), c, CollectiveKind::alltoall, size, plan).count() ==
+        Approx(run.time().count()).epsilon(0.01));
+}

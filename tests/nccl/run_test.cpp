@@ -393,6 +393,28 @@ TEST_CASE("no all-reduce across nodes is faster than the NICs of a node, nor tha
   }
 }
 
+TEST_CASE("few channels are no faster than the NIC that has most of them") {
+  // Each channel's ring or trees send 2(n-1)/n of its data from a node in the mean, by one NIC: of k channels on m NICs
+  // one has k/m, rounded up.
+  constexpr std::int64_t size = std::int64_t{1} << 30;
+  for (const std::string& machine : test::machines_of_gpus()) {
+    for (const int nodes : {2, 3, 4}) {
+      const Communicator c = test::communicator(machine, nodes);
+      if (c.nics.uneven || c.nics.count < 1) continue;
+      for (const int channels : {1, 3, c.nics.count - 1, c.nics.count + 1})
+        for (const Algorithm algorithm : {Algorithm::ring, Algorithm::tree}) {
+          Plan plan = test::planned_as(c, all_reduce, Bytes(size), algorithm, Protocol::simple);
+          if (channels < 1 || channels > plan.channels) continue;
+          plan.channels = channels;
+          INFO(machine << " " << nodes << " " << to_string(algorithm) << " on " << channels);
+          const double of_one = std::ceil(1.0 * channels / c.nics.count) / channels;
+          const double sent = 2.0 * (nodes - 1) / nodes * static_cast<double>(size) * of_one;
+          CHECK(nccl::run(c, all_reduce, Bytes(size), plan).time().count() >= sent / c.nics.rate.value());
+        }
+    }
+  }
+}
+
 TEST_CASE("a NIC moves no more than PCIe between it and its GPUs") {
   // 400 Gb/s are 50 GB/s; a slot of generation 4 is 31.5, of generation 3 15.75.
   const auto at = [](const char* machine, int per_node, const char* rate) {
