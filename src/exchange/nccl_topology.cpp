@@ -108,6 +108,11 @@ std::optional<std::uint64_t> bus_number(const std::string& text) {
   return fields == 3 && at == end ? std::optional(out) : std::nullopt;
 }
 
+/// As NCCL writes it.
+std::string bus_text(std::uint64_t number) {
+  return fmt::format("{:04x}:{:02x}:{:02x}.{:x}", number >> 24, number >> 16 & 0xff, number >> 8 & 0xff, number & 0xff);
+}
+
 class Reading {
  public:
   explicit Reading(XmlFile& xml) : xml_(xml) {}
@@ -206,7 +211,7 @@ class Reading {
       if (!number)
         e.error("busid", fmt::format("busid is '{}'", shown(out.busid)), "expected dddd:bb:dd.f in hexadecimal digits");
       out.order = number.value_or(0);
-      buses_.see(xml_, out.busid, e.place_of("busid"));
+      buses_.see(xml_, number ? bus_text(*number) : out.busid, e.place_of("busid"));
     }
     out.device_class = class_of(e);
     out.class_where = e.place_of("class");
@@ -399,14 +404,14 @@ class Walk {
 /// Of the GPUs in their final order.
 Nvlinks nvlinks_of(XmlFile& xml, const std::vector<const Pci*>& gpus) {
   Nvlinks out;
-  std::map<std::string_view, std::size_t> index;
-  for (std::size_t i = 0; i < gpus.size(); ++i) index[gpus[i]->busid] = i;
+  std::map<std::optional<std::uint64_t>, std::size_t> index;  // by bus id, as a number: NCCL's busIdToInt64
+  for (std::size_t i = 0; i < gpus.size(); ++i) index[gpus[i]->order] = i;
   std::vector<std::int64_t> to_switch(gpus.size(), 0);
   out.counts.assign(gpus.size(), std::vector<int>(gpus.size(), 0));
   bool straight = false;
   for (std::size_t i = 0; i < gpus.size(); ++i)
     for (const Nvlink& link : gpus[i]->gpu->nvlinks) {
-      const auto target = index.find(link.target);
+      const auto target = index.find(bus_number(link.target));
       const std::uint64_t kind = link.target_class >> 8;
       if (link.target_class == 0x068001) {
         xml.warn("an NVLink to a processor is left out", link.where, "");

@@ -139,6 +139,16 @@ TEST_CASE("straight NVLinks, links to a hidden device, and unlike numbers of eit
   CHECK(straight.nvlinks.shape == exchange::Nvlinks::Shape::straight);
   CHECK(straight.nvlinks.counts == std::vector<std::vector<int>>{{0, 2}, {2, 0}});
   CHECK(straight.warnings.empty());
+  // A bus id is a number, however it is written.
+  std::string upper = gpu(0, link("0000:02:00.0", 2, "0x030200"));
+  upper.replace(upper.find("0000:01"), 7, "0000:1B");
+  const auto written = node_of(system_of(upper + gpu(1, link("0000:1b:00.0", 2, "0x030200"))));
+  CHECK(written.nvlinks.counts == straight.nvlinks.counts);
+  CHECK(written.warnings.empty());
+  CHECK(errors_of(
+            system_of("<pci busid=\"0000:1b:00.0\" class=\"0x030200\"/><pci busid=\"0:1B:0.0\" class=\"0x030200\"/>"))
+            .front()
+            .ends_with("busid '0000:1b:00.0' is there twice"));
   const auto unlike = node_of(system_of(gpu(0, link("0000:02:00.0", 2, "0x030200")) + gpu(1)));
   CHECK(unlike.nvlinks.counts == std::vector<std::vector<int>>{{0, 2}, {2, 0}});
   CHECK(unlike.warnings.size() == 1);
