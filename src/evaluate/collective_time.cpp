@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <numeric>
 #include <span>
 
@@ -136,13 +137,21 @@ Result<Together> simulate_together(const Fabric& fabric, std::span<const Pattern
 }
 
 CollectiveTime memoized(CollectiveTime time) {
-  return [time = std::move(time), known = std::make_shared<std::map<RequestKey, Result<Seconds>>>()](
-             const CollectiveRequest& request) -> Result<Seconds> {
+  struct Memory {
+    std::mutex mutex;
+    std::map<RequestKey, Result<Seconds>> known;
+  };
+  return [time = std::move(time),
+          memory = std::make_shared<Memory>()](const CollectiveRequest& request) -> Result<Seconds> {
     RequestKey key = key_of_groups(request);
     key.push_back(request.size.value());
-    const auto found = known->find(key);
-    if (found != known->end()) return found->second;
-    return known->emplace(std::move(key), time(request)).first->second;
+    {
+      const std::lock_guard lock(memory->mutex);
+      if (const auto found = memory->known.find(key); found != memory->known.end()) return found->second;
+    }
+    Result<Seconds> answer = time(request);
+    const std::lock_guard lock(memory->mutex);
+    return memory->known.emplace(std::move(key), std::move(answer)).first->second;
   };
 }
 

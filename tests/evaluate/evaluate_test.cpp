@@ -4,6 +4,9 @@
 #include <catch2/catch.hpp>
 
 #include <algorithm>
+#include <atomic>
+#include <thread>
+#include <vector>
 
 #include "agreement/answers.hpp"
 #include "collcast/evaluate/passed_over.hpp"
@@ -244,6 +247,20 @@ TEST_CASE("a memory asks once per different question") {
   r.root = 1;
   CHECK(time(r).value() == Seconds(11));
   CHECK(asked == 5);
+}
+
+TEST_CASE("a memory answers several threads at once") {
+  const CollectiveTime time = memoized(
+      [](const CollectiveRequest& r) -> Result<Seconds> { return Seconds(static_cast<double>(r.size.value())); });
+  std::atomic<int> wrong = 0;
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t)
+    threads.emplace_back([&] {
+      for (int size = 1; size <= 1000; ++size)
+        if (time(request(all_reduce, 4, size)).value() != Seconds(size)) ++wrong;
+    });
+  for (std::thread& one : threads) one.join();
+  CHECK(wrong == 0);
 }
 
 TEST_CASE("what cannot be done is said") {

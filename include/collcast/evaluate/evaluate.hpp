@@ -102,7 +102,8 @@ Result<Together> simulate_together(const Fabric&, std::span<const Pattern>, cons
 using CollectiveTime = std::function<Result<Seconds>(const CollectiveRequest&)>;
 CollectiveTime by_estimate(const Fabric&, CollectivePolicy);
 CollectiveTime by_simulation(const Fabric&, CollectivePolicy, EngineOptions = {});
-/// Remembers answers by (kind, group, size, root, groups alongside). Not for several threads at once.
+/// Remembers answers by (kind, group, size, root, groups alongside), for several threads at once where what is
+/// remembered is; they may ask the same before it is answered.
 CollectiveTime memoized(CollectiveTime);
 
 }  // namespace collcast

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <oneapi/tbb/parallel_for.h>
 
 #include "collcast/base/loop_order.hpp"
@@ -24,26 +23,6 @@ struct Machine {
   Fabric fabric;
   CollectiveTime prices;
 };
-
-CollectiveTime remembered(CollectiveTime price) {
-  using Key = std::tuple<CollectiveKind, std::int64_t, std::vector<Rank>, std::size_t>;
-  struct Memory {
-    std::mutex mutex;
-    std::map<Key, Result<Seconds>> known;
-  };
-  return
-      [price = std::move(price), memory = std::make_shared<Memory>()](const CollectiveRequest& r) -> Result<Seconds> {
-        Key key{r.kind, r.size.value(), r.group.ranks(), r.alongside.size()};
-        {
-          const std::lock_guard lock(memory->mutex);
-          const auto found = memory->known.find(key);
-          if (found != memory->known.end()) return found->second;
-        }
-        Result<Seconds> time = price(r);
-        const std::lock_guard lock(memory->mutex);
-        return memory->known.emplace(std::move(key), std::move(time)).first->second;
-      };
-}
 
 /// A row's way to a forecast: what was found of it, or why nothing was.
 struct Job {
@@ -75,7 +54,7 @@ class PricedMachines {
       Result<Fabric> fabric = Fabric::build(place.machine, place.nodes);
       if (!fabric) return fabric.errors();
       const auto made = std::make_shared<Machine>(Machine{std::move(fabric).value(), {}});
-      made->prices = remembered(step_prices(made->fabric, policy_));
+      made->prices = memoized(step_prices(made->fabric, policy_));
       machine = made;
     }
     return machine;
