@@ -117,11 +117,6 @@ Diagnostics add_simulation(StepResult& result, const StepPlan& plan, const Fabri
 
 namespace workload {
 
-namespace {
-
-/// The stage itself, or one with layers where it has none: in a V the first may have the ends of the model only.
-}  // namespace
-
 StageTerms stage_terms(const StagePlan& stage, int number) {
   StageTerms terms{number, {}, stage.optimizer, stage.gather, stage.dispatched};
   std::vector<std::size_t> works;

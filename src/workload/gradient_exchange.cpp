@@ -127,8 +127,10 @@ std::array<double, 3> GradientExchange::sent(double kept) const {
 
 double largest_gradients(const StepInputs& in) {
   double largest = 0;
-  for (const int stage : {0, in.layout.pp / 2, in.layout.pp - 1})
-    largest = std::max(largest, in.options.gradient_bytes * trained_parameters(in, stage).total());
+  for (const int stage : {0, in.layout.pp / 2, in.layout.pp - 1}) {
+    const RankParameters held = trained_parameters(in, stage);
+    largest = std::max(largest, in.options.gradient_bytes * (in.layout.replicas() > 1 ? held.total() : held.experts));
+  }
   return largest;
 }
 

@@ -52,7 +52,7 @@ class GradientExchange {
 
 /// A bucket is an operation of the timeline: no more of them than a person could mean.
 inline constexpr int most_buckets = 10'000;
-/// Bytes of the stage that has most, of the first, the last and one between.
+/// Bytes that are exchanged of the stage that has most, of the first, the last and one between.
 double largest_gradients(const StepInputs&);
 /// Whether so many bytes of gradients take more buckets of this size, which those that a user asks for must not.
 bool is_bucket_too_small(Bytes bucket, double gradients);

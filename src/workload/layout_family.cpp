@@ -77,8 +77,8 @@ struct StageKind {
     std::size_t rest_unit = 0;       ///< that completes the last bucket
     double rest = 0;                 ///< bytes of it; 0: there is none
   };
-  /// By ZeRO stage, of 2 of each chunk.
-  std::array<std::vector<Buckets>, 3> buckets, expert_buckets;
+  /// By ZeRO stage, of 2 of each chunk; filled when it is first asked for.
+  std::array<std::optional<std::vector<Buckets>>, 3> buckets, expert_buckets;
   GradientExchange gradients, expert_gradients;
   std::array<Seconds, 4> optimizer{};                             ///< by ZeRO stage
   std::array<std::shared_ptr<const UnitWork>, unit_kinds> works;  ///< as priced last
@@ -191,26 +191,17 @@ class LayoutFamily::State {
     kind.expert_gradients = GradientExchange(in_, kind.stage, true);
     for (const int zero : {0, 1, 2, 3}) {
       in_.options.zero = zero;
-      if (zero < 3) {
-        const auto z = static_cast<std::size_t>(zero);
-        if (in_.layout.replicas() > 1) kind.buckets[z] = buckets_of(kind.stage, &UnitParameters::own);
-        if (experts_exchange()) kind.expert_buckets[z] = buckets_of(kind.stage, &UnitParameters::experts);
-      }
       for (const Operation& op : optimizer_operations(in_, kind.stage))
         kind.optimizer[static_cast<std::size_t>(zero)] += op.time;
     }
   }
 
   std::vector<StageKind::Buckets> buckets_of(int stage, double UnitParameters::*parameters) const {
-    const std::vector<UnitParameters> units = unit_parameters(in_, stage);
-    double gradients = 0;
-    for (const UnitParameters& unit : units) gradients += in_.options.gradient_bytes * unit.*parameters;
+    const std::size_t units = unit_parameters(in_, stage).size();
     std::vector<StageKind::Buckets> all;
-    // Where there would be so many only ZeRO-3, which has none, is not refused.
-    if (gradients > 1e6 * bucket_of(in_, gradients)) return all;
     for (const BucketFill& fill : stage_buckets(in_, stage, parameters)) {
       StageKind::Buckets out;
-      out.full.assign(units.size(), 0);
+      out.full.assign(units, 0);
       for (std::int64_t b = 0; b < fill.full; ++b) ++out.full[fill.unit[static_cast<std::size_t>(b)]];
       out.size = fill.size;
       out.rest = fill.rest;
@@ -280,7 +271,7 @@ class LayoutFamily::State {
     const Kernels& k = kernels(choice);
     for (StageKind& kind : kinds_) price_units(kind, k);
     for (std::size_t i = 0; i < plan_.stages.size(); ++i) fill_stage(plan_.stages[i], kinds_[kind_of_stage_[i]]);
-    for (const StageKind& kind : kinds_) price_gradients(kind);
+    for (StageKind& kind : kinds_) price_gradients(kind);
     fill_transfers();
     plan_.micro_batches = in_.batch.passes(in_.layout);
     plan_.zero = sharding_stage(in_);
@@ -419,7 +410,7 @@ class LayoutFamily::State {
   }
 
   /// Buckets and gather of a kind's stages.
-  void price_gradients(const StageKind& kind) {
+  void price_gradients(StageKind& kind) {
     if (in_.layout.replicas() == 1 && !experts_exchange()) return;
     if (in_.options.zero == 3) return price_unit_exchanges(kind);
     Seconds update{};
@@ -428,16 +419,25 @@ class LayoutFamily::State {
           gather(kind, gathered_bytes(in_, kind.stage)) + expert_gather(kind, gathered_expert_bytes(in_, kind.stage));
     buckets_.clear();
     const auto zero = static_cast<std::size_t>(in_.options.zero);
-    for (const StageKind::Buckets& one : kind.buckets[zero])
-      add_buckets(one, [&](double bytes) { return reduction(kind, bytes); });
-    for (const StageKind::Buckets& one : kind.expert_buckets[zero])
-      add_buckets(one, [&](double bytes) { return expert_reduction(kind, bytes); });
+    if (in_.layout.replicas() > 1)
+      add_buckets(kind.stage, &UnitParameters::own, kind.buckets[zero],
+                  [&](double bytes) { return reduction(kind, bytes); });
+    if (experts_exchange())
+      add_buckets(kind.stage, &UnitParameters::experts, kind.expert_buckets[zero],
+                  [&](double bytes) { return expert_reduction(kind, bytes); });
     std::ranges::stable_sort(buckets_, [](const Bucket& a, const Bucket& b) { return a.unit > b.unit; });
     for (std::size_t i = 0; i < plan_.stages.size(); ++i) {
       if (&kinds_[kind_of_stage_[i]] != &kind) continue;
       plan_.stages[i].buckets = buckets_;
       plan_.stages[i].gather = update;
     }
+  }
+
+  template <class Reduce>
+  void add_buckets(int stage, double UnitParameters::*parameters, std::optional<std::vector<StageKind::Buckets>>& known,
+                   Reduce reduce) {
+    if (!known) known = buckets_of(stage, parameters);
+    for (const StageKind::Buckets& one : *known) add_buckets(one, reduce);
   }
 
   template <class Reduce>

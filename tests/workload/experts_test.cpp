@@ -562,3 +562,20 @@ TEST_CASE("what does not go with experts is refused with the nearest that does")
   in.layout.dp_shard = 4;
   CHECK(check_step(in, 64, {}).empty());
 }
+
+TEST_CASE("buckets of experts that alone exchange gradients are refused where they cut these into dust, too") {
+  // Two ranks of TP have the same whole experts: 8 layers x 8 experts x 3 x 1024 x 1024 gradients of 4 bytes, 768 MiB,
+  // of which a ten-thousandth is 80530.6 bytes. The rest nobody else has.
+  StepInputs in = spread(small_experts(), 1, 2, 1, 1);
+  const double gradients = 4.0 * 8 * 8 * 3 * 1024 * 1024;
+  in.options.bucket = Bytes(static_cast<std::int64_t>(gradients / 10'000));
+  const Diagnostics found = check_step(in, 8, {});
+  REQUIRE(found.size() == 1);
+  CHECK(found.front().message ==
+        "a gradient bucket of 78.64 KiB cuts 768 MiB of gradients into more than 10000 pieces");
+  in.options.bucket = *in.options.bucket + Bytes(1);
+  CHECK(check_step(in, 8, {}).empty());
+  in.layout.etp = 0;
+  in.options.bucket = Bytes(1);
+  CHECK(check_step(in, 8, {}).empty());  // nobody has the same parameters
+}

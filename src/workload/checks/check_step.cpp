@@ -510,7 +510,7 @@ class Check {
   void buckets() {
     const std::vector<std::string> paths{"training.bucket", "training", "model", "layout"};
     const bool known = std::ranges::all_of(paths, [&](const std::string& path) { return origins_.good(path); });
-    if (!known || !in_.options.bucket || in_.options.zero == 3 || in_.layout.replicas() == 1) return;
+    if (!known || !in_.options.bucket || in_.options.zero == 3 || !workload::exchanges_gradients(in_)) return;
     const double largest = workload::largest_gradients(in_);
     if (!workload::is_bucket_too_small(*in_.options.bucket, largest)) return;
     wrong(paths,
