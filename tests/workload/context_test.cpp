@@ -4,8 +4,10 @@
 #include "inputs.hpp"
 #include "timelines.hpp"
 #include "workload/estimate_step.hpp"
+#include "workload/layer/kept.hpp"
 #include "workload/layer/parameters.hpp"
 #include "workload/memory/memory.hpp"
+#include "workload/memory/memory_remedies.hpp"
 
 using namespace collcast;
 using namespace collcast::test;
@@ -170,4 +172,23 @@ TEST_CASE("CP goes with pipelines and interleaving, and the parts of the step ar
     CHECK(simulate->critical_path->time.total().count() == Approx(simulate->step.count()).epsilon(1e-9));
     CHECK(simulate->step.count() == Approx(estimate->step.count()).epsilon(1e-3));
   }
+}
+
+TEST_CASE("copies of keys and values that Ulysses makes are kept, too") {
+  // Of 2 KV heads of 64 elements on a TP rank a head on each of 4 CP ranks: 2 heads' keys and values more of each of
+  // 2 x 4096 / 4 tokens, of 2 bytes.
+  const auto kept = [](ContextExchange exchange) {
+    return kept_activations(split(4, exchange, 4, 1), mlp_layer).projections.value();
+  };
+  CHECK(kept(ulysses) - kept(ring) == 2048.0 * 2 * 2 * 64 * 2);
+}
+
+TEST_CASE("ZeRO is offered to a single replica whose CP ranks have the same parameters") {
+  StepInputs in = inputs(small_model(), layout(1, 1, 1), 1024, 1);
+  in.layout.order = RankOrder::tp_cp_ep_dp_pp;
+  in.layout.cp = 8;
+  StepInputs split = in;
+  split.options.zero = 1;
+  in.gpu.memory = peak_memory(split, 8).peak();
+  CHECK_THAT(what_would_fit(in, cluster(1)), Catch::Contains("training.zero: 1 ("));
 }

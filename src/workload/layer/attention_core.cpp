@@ -63,23 +63,15 @@ Operation AttentionCore::core_gemm(const char* name, bool of_values) const {
 
 double AttentionCore::output_exchange() const { return ulysses() ? w_ * share_.tokens * share_.output : 0; }
 double AttentionCore::query_exchange() const {
-  const double cp = in_.layout.cp;
-  const double keys = std::max(share_.key, cp * in_.model.key_dim());
-  const double values = std::max(share_.value, cp * in_.model.value_dim());
-  return ulysses() ? w_ * share_.tokens * (share_.query + keys + values) : 0;
+  return ulysses() ? w_ * share_.tokens * (share_.query + share_.core_key + share_.core_value) : 0;
 }
 
 /// A kernel of flash attention: forward, or the five products of the backward, which reads and writes twice as much.
 Operation AttentionCore::flash(const std::string& name, bool backward) const {
   if (indexer_.chooses()) return indexer_.core(name, backward);
-  double q = share_.query + share_.output, k = share_.key + share_.value, tokens = share_.tokens;
-  if (ulysses()) {
-    const double c = in_.layout.cp;
-    q /= c;
-    k = std::max(k / c, static_cast<double>(in_.model.key_dim() + in_.model.value_dim()));
-    tokens *= c;
-  }
-  return flash_kernel(name, backward, 1, tokens, q + k);
+  // With Ulysses all tokens and a rank's share of the heads: as many elements as of its tokens and all heads.
+  return flash_kernel(name, backward, 1, share_.tokens,
+                      share_.query + share_.output + share_.core_key + share_.core_value);
 }
 /// The same with the keys and values of one rank of the ring.
 Operation AttentionCore::flash_block(const std::string& name, bool backward) const {

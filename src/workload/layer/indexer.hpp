@@ -62,10 +62,7 @@ struct SharedKeyCore {
   explicit SharedKeyCore(const StepInputs&);
   /// Of what is kept for a backward keys and values, or in their place queries and outputs in that rank; keys that
   /// heads share are not expanded.
-  double kept(const Share& share, bool key, bool value) const {
-    if (query == 0) return (key ? share.key : 0) + (value ? share.value : 0);
-    return (key ? query : 0) + output;
-  }
+  double kept(double key, double value) const { return query == 0 ? key + value : (key > 0 ? query : 0) + output; }
 };
 
 /// What is kept of a token and layer by a server, in bytes: a key in fp8, with a scale of fp32 for 128 elements (vLLM

@@ -58,9 +58,10 @@ double latent_elements(const StepInputs& in, const Share& share) { return share.
 /// Of attention, between the norm before its first product and the residual.
 void add_attention(const StepInputs& in, const KeptTensors& tensors, const Share& share, double w,
                    ActivationTerms& kept) {
-  kept.projections = Volume(w * share.tokens *
-                            ((tensors.query ? share.query : 0) + share.output + (tensors.query ? 2 : 1) * share.gate +
-                             SharedKeyCore(in).kept(share, tensors.key, tensors.value)));
+  kept.projections =
+      Volume(w * share.tokens *
+             ((tensors.query ? share.query : 0) + share.output + (tensors.query ? 2 : 1) * share.gate +
+              SharedKeyCore(in).kept(tensors.key ? share.core_key : 0, tensors.value ? share.core_value : 0)));
   kept.indexer = Volume(kept_by_indexer(in));
   if (share.latent > 0) kept.latent = Volume(w * share.rows * kept_of_latent(in));
   if (!tensors.core) return;
@@ -114,7 +115,7 @@ double waiting_of_attention(const StepInputs& in, const Share& s, LayerShape sha
     const LinearShare linear(in);
     return s.tokens * (linear.columns + linear.values);
   }
-  return s.tokens * (s.query + s.gate + s.output + SharedKeyCore(in).kept(s, true, true)) + s.rows * 2 * s.latent +
+  return s.tokens * (s.query + s.gate + s.output + SharedKeyCore(in).kept(s.key, s.value)) + s.rows * 2 * s.latent +
          waiting_of_indexer(in);
 }
 double inputs_of_attention(const StepInputs& in, const Share& s, LayerShape shape) {

@@ -1,5 +1,6 @@
 #include "workload/layer/share.hpp"
 
+#include <algorithm>
 #include <iterator>
 #include <utility>
 
@@ -18,6 +19,9 @@ Share::Share(const StepInputs& in) {
   query = static_cast<double>(m.heads) * m.key_dim() / t;
   key = keys * m.key_dim();
   value = keys * m.value_dim();
+  const double spread = in.layout.cp_exchange == ContextExchange::ulysses ? std::max(keys, c) : keys;
+  core_key = spread * m.key_dim();
+  core_value = spread * m.value_dim();
   output = static_cast<double>(m.heads) * m.value_dim() / t;
   if (m.attention_gate) gate = query;
   if (m.latent.kv_rank > 0) latent = m.latent.q_rank + m.latent.kv_rank + m.latent.rope;

@@ -12,15 +12,16 @@ struct Share {
   double hidden = 0;
   double query = 0, key = 0;     ///< a d / t and max(k/t, 1) d
   double value = 0, output = 0;  ///< the same, unless latent attention has values of another size: of k and of a heads
-  double gate = 0;               ///< of what attention gives: a d / t, where the model has one
-  double latent = 0;             ///< latent attention: r_q + r_kv + d_r
-  double ffn = 0;                ///< f / t
-  double vocab = 0;              ///< rows of the padded vocabulary: V/t, rounded up
-  double scores = 0;             ///< elements of the attention matrix: b a s (s + kept) / (t c)
-  double lse = 0;                ///< rows of the attention matrix: b a s / (t c)
-  Flops core{};                  ///< a product of queries and keys over the whole matrix: 2 d per element
-  double of_values = 1;          ///< a product with values, in the place of keys: d_v / d
-  double sent = 0;               ///< rows that go to experts from this rank: T'K
+  double core_key = 0, core_value = 0;  ///< as the core has them: with Ulysses a KV head on each rank of CP at least
+  double gate = 0;                      ///< of what attention gives: a d / t, where the model has one
+  double latent = 0;                    ///< latent attention: r_q + r_kv + d_r
+  double ffn = 0;                       ///< f / t
+  double vocab = 0;                     ///< rows of the padded vocabulary: V/t, rounded up
+  double scores = 0;                    ///< elements of the attention matrix: b a s (s + kept) / (t c)
+  double lse = 0;                       ///< rows of the attention matrix: b a s / (t c)
+  Flops core{};                         ///< a product of queries and keys over the whole matrix: 2 d per element
+  double of_values = 1;                 ///< a product with values, in the place of keys: d_v / d
+  double sent = 0;                      ///< rows that go to experts from this rank: T'K
   double taken = 0;          ///< rows that the experts of this rank compute, on the busiest one: T'K expert TP x load
   double shared = 0;         ///< f_s / t
   double expert = 0;         ///< f_e / expert TP

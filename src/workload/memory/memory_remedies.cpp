@@ -10,6 +10,7 @@
 #include "collcast/base/units.hpp"
 #include "collcast/workload/search.hpp"
 #include "workload/changes.hpp"
+#include "workload/gradient_exchange.hpp"
 #include "workload/memory/state_copies.hpp"
 #include "workload/serving/serving.hpp"
 
@@ -69,7 +70,7 @@ class Changes {
     to_.offer(o.zero == 3 && o.no_sync, {{"training.no_sync", "false"}},
               [](StepInputs& in) { in.options.no_sync = false; });
     for (int zero = o.zero + 1; zero <= 3; ++zero)
-      to_.offer(in_.layout.dp > 1, {{"training.zero", std::to_string(zero)}},
+      to_.offer(exchanges_gradients(in_), {{"training.zero", std::to_string(zero)}},
                 [zero](StepInputs& in) { in.options.zero = zero; });
     int shard = in_.layout.dp_shard + 1;
     while (shard < in_.layout.dp && in_.layout.dp % shard != 0) ++shard;
