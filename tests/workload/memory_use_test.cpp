@@ -153,3 +153,48 @@ TEST_CASE("a step that fits but for what CUDA and NCCL take does not fit") {
   in.gpu.memory = whole.allocated();
   CHECK_FALSE(peak_memory(in, 8).fits());
 }
+
+TEST_CASE("experts cut the ranks of a stage anew, and have communicators where those are") {
+  ParallelLayout l = layout(8, 1, 1);
+  l.order = RankOrder::tp_cp_ep_dp_pp;
+  l.sequence_parallel = true;
+  l.etp = 1;
+  l.ep = 8;
+  CHECK(of(l, 8).within == 3);  // all ranks, TP, EP: the same eight
+  CHECK(of(l, 8).across == 0);
+  l.ep = 4;
+  CHECK(of(l, 8).within == 4);  // EP of 0-3, and the two ranks with the same experts, 4 apart
+  l.etp = 2;
+  l.ep = 2;
+  CHECK(of(l, 8).within == 5);  // and those that share an expert
+  // Ranks 0-7 of a stage of 16 are an EP group, two of them 8 apart have the same experts.
+  l = layout(2, 4, 8);
+  l.order = RankOrder::tp_cp_ep_dp_pp;
+  l.etp = 1;
+  l.ep = 8;
+  CHECK(of(l, 8).within == 2);  // TP, EP
+  CHECK(of(l, 8).across == 6);  // all ranks, DP, expert DP, and the pipeline's three
+  // With context parallelism an EP group goes over CP first.
+  l = layout(1, 1, 8);
+  l.order = RankOrder::tp_cp_ep_dp_pp;
+  l.cp = 2;
+  l.ep = 8;
+  CHECK(of(l, 8).within == 2);  // CP, EP
+  CHECK(of(l, 8).across == 3);  // all ranks, DP, expert DP
+}
+
+TEST_CASE("ranks of a server that have the same tokens exchange none, and replicas talk where they share experts") {
+  ParallelLayout l = layout(8, 1, 1);
+  l.order = RankOrder::tp_cp_ep_dp_pp;
+  l.etp = 1;
+  l.ep = 8;
+  CHECK(of(talking_layout(l), 8).within == 2);  // all ranks and TP
+  CHECK(of(talking_layout(l), 8).across == 0);
+  l.dp = 4;
+  CHECK(of(talking_layout(l), 8).across == 0);
+  l = layout(1, 1, 16);
+  l.order = RankOrder::tp_cp_ep_dp_pp;
+  l.ep = 8;
+  CHECK(talking_layout(l).dp == 8);
+  CHECK(of(talking_layout(l), 8).within == 3);  // all ranks, EP, DP
+}

@@ -6,6 +6,7 @@
 #include "collcast/base/check.hpp"
 #include "collcast/nccl/environment.hpp"
 #include "collcast/workload/config.hpp"
+#include "collcast/workload/groups.hpp"
 #include "workload/plan.hpp"
 
 namespace collcast {
@@ -26,6 +27,9 @@ std::string_view to_string(MemoryMoment moment) {
 Communicators communicators(const ParallelLayout& l, int gpus_per_node) {
   Communicators out;
   const auto add = [&](int ranks, int times = 1) { (ranks <= gpus_per_node ? out.within : out.across) += times; };
+  const auto add_group = [&](const Group& g) {
+    if (g.size() > 1) add(static_cast<int>(g[g.size() - 1].value()) + (g.is_strided() ? g.stride() : 1));
+  };
   if (l.world() == 1) return out;
   // Neighbours of a group are as far apart as all that varies faster; a group reaches over its neighbours' distance.
   const int inner = l.tp * l.cp;
@@ -40,7 +44,12 @@ Communicators communicators(const ParallelLayout& l, int gpus_per_node) {
   add(l.world());
   if (l.tp > 1) add(tp_reach);
   if (l.cp > 1) add(inner);
-  if (l.ep > 1) add(replicas_apart * l.ep);
+  // Experts cut the ranks of a stage anew.
+  add_group(groups_of(l, Rank(0)).ep);
+  if (l.experts_apart()) {
+    add_group(expert_tp_group(l, Rank(0)));
+    add_group(expert_replica_group(l, Rank(0)));
+  }
   // With DualPipe that of replicas reaches over the stages that hold the same slices.
   if (l.twins() > 1)
     add(stages_apart * l.pp);

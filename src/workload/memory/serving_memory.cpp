@@ -1,5 +1,7 @@
 // What a rank that serves needs of memory, and what would help where that is too much (serving.hpp).
 #include <algorithm>
+#include <cstdint>
+#include <numeric>
 #include <string>
 #include <utility>
 #include <vector>
@@ -97,7 +99,11 @@ using namespace workload;
 
 ParallelLayout talking_layout(const ParallelLayout& all) {
   ParallelLayout layout = all;
-  if (layout.ep == 1) layout.dp = 1;
+  // What experts give of tokens that all ranks of TP have is summed up as all else is.
+  if (layout.tp > 1 && !layout.sequence_parallel) layout.ep = 1, layout.etp = 0;
+  // Replicas of the experts have nothing to exchange: as few replicas as make whole ranks of TP and of experts.
+  const std::int64_t sharing = std::int64_t{layout.expert_tp()} * layout.ep;
+  layout.dp = static_cast<int>(sharing / std::gcd(sharing, std::int64_t{layout.tp}));
   return layout;
 }
 
