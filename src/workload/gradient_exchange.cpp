@@ -32,6 +32,9 @@ class Matrices {
     }
     if (held.embedding > 0) own.push_back({share_.vocab, share_.hidden});
     if (held.output > 0) own.push_back({share_.vocab, share_.hidden});
+    if (held.mtp_projections > 0)
+      own.push_back({2 * share_.hidden, share_.hidden / in.layout.tp, static_cast<double>(in.model.mtp_layers)});
+    if (held.mtp_embedding > 0) own.push_back({share_.vocab, share_.hidden});
     if (held.positions > 0) own.push_back({static_cast<double>(in.model.learned_positions), share_.hidden});
   }
 

@@ -11,6 +11,7 @@
 #include "inputs.hpp"
 #include "timelines.hpp"
 #include "workload/estimate_step.hpp"
+#include "workload/gradient_exchange.hpp"
 #include "workload/layer/parameters.hpp"
 
 using namespace collcast;
@@ -304,4 +305,17 @@ TEST_CASE("modules that cannot be are refused, with what would help") {
         in.options.optimizer = false;
       }),
       Contains("a server has no use of layers that predict further tokens here") && Contains("or draft by them"));
+}
+
+TEST_CASE("PowerSGD compresses the modules' projections and copies of the embedding as other matrices") {
+  // Behind the 4 layers and the head of the last stage: a fifth layer, a projection of 2h x h, a copy of the embedding.
+  StepInputs in = inputs(small_model(), layout(1, 2, 2), 1024, 4);
+  in.options.compression.method = CompressionMethod::powersgd;
+  in.options.compression.rank = 2;
+  const double h = in.model.hidden, of_vocabulary = in.model.vocab * h;
+  const GradientExchange without(in, 1, false);
+  in.model.mtp_layers = 1;
+  const GradientExchange with(in, 1, false);
+  const double layer = (without.compressed - of_vocabulary) / 4;
+  CHECK(with.compressed == without.compressed + layer + 2 * h * h + of_vocabulary);
 }
