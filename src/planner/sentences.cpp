@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <string>
@@ -204,7 +205,7 @@ std::vector<std::string> server_sentences(const Fabric& fabric, const Subject& o
   add_phase(fabric, own, best,
             {"TPOT", own.inputs.serving->speculation ? "pass of tokens" : "token", &InferenceResult::decode}, out);
   add_phase(fabric, own, best, {"TTFT", "pass", &InferenceResult::prefill}, out);
-  const auto sequences = [](const Subject& s) { return s.inputs.serving->batch * s.inputs.layout.dp; };
+  const auto sequences = [](const Subject& s) { return std::int64_t{s.inputs.serving->batch} * s.inputs.layout.dp; };
   if (sequences(own) != sequences(best))
     out.push_back(fmt::format("tokens/s: {} sequences at once, {} on each of {} replicas; best: {}, {} on each of {}",
                               sequences(own), own.inputs.serving->batch, own.inputs.layout.dp, sequences(best),

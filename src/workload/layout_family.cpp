@@ -5,6 +5,7 @@
 // the machine, with equal ends, are one kind and priced once.
 #include <algorithm>
 #include <array>
+#include <limits>
 #include <memory>
 #include <numeric>
 #include <optional>
@@ -497,7 +498,9 @@ void put_server(const LayoutChoice& choice, StepInputs& in) {
   if (choice.batch > 0) s.batch = choice.batch;
   s.micro_batches = s.batch / choice.micro_batch;
   s.cut_by_stages = false;
-  in.batch.global_batch = s.batch * std::max(choice.dp, 1);
+  // More than int holds is refused by the planner: too_many_sequences.
+  in.batch.global_batch = static_cast<int>(
+      std::min<std::int64_t>(std::int64_t{s.batch} * std::max(choice.dp, 1), std::numeric_limits<int>::max()));
 }
 
 }  // namespace

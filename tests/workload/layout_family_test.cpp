@@ -2,6 +2,7 @@
 #include <catch2/catch.hpp>
 
 #include <algorithm>
+#include <limits>
 #include <random>
 
 #include "collcast/workload/search.hpp"
@@ -354,4 +355,13 @@ TEST_CASE("peak memory is that of the fullest of all stages") {
     for (int stage = 0; stage < in.layout.pp; ++stage) most = std::max(most, stage_memory(in, stage, 8).peak());
     CHECK(peak_memory(in, 8).peak() == most);
   }
+}
+
+TEST_CASE("more sequences than can be counted are put as the most that can") {
+  StepInputs in = small(1);
+  in.serving.emplace();
+  LayoutChoice choice{1, 1, 100'000};
+  choice.batch = choice.micro_batch = 100'000;
+  put(choice, in);
+  CHECK(in.batch.global_batch == std::numeric_limits<int>::max());
 }
