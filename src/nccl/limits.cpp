@@ -539,22 +539,22 @@ double pair_threads(const Communicator& c, const Exchange& e, const Plan& plan) 
   return e.per_peer / (channels * fitted::p2p_network_channel * 1e9);
 }
 
-/// Seconds that a GPU's channels take for all of its parts, those for other nodes among them; over PCIe its slot has
-/// it.
+/// Seconds that a GPU's channels take for all of its parts; over PCIe its slot has it. Across nodes under Simple they
+/// are seen where a variable leaves fewer than NCCL has: those are enough.
 double all_threads(const Communicator& c, const Exchange& e, const Plan& plan) {
+  const bool seen = c.nodes == 1 || c.environment.max_p2p_channels.has_value();
+  if (!seen && (e.local_peers <= 0 || plan.protocol != Protocol::ll)) return 0;
   if (e.local_peers > 0 && !c.nvlink && c.environment.peer_access) return 0;
-  const std::size_t g = row_of(c);
   const bool copies = e.own_bytes > 0 && c.nodes == 1;
-  // Of a sendrecv a rank has one peer, on its node or on another.
+  // Of a sendrecv a rank has one peer.
   const double remote = e.own_bytes > 0 || e.local_peers <= 0 ? e.remote_peers : 0;
   const double local = e.local_peers + (copies ? 1 : 0);
   const auto of_parts = [&](double parts, Protocol p) {
-    return parts * e.per_peer / (1e9 * (p == Protocol::ll ? ll_channel(g) : fitted::p2p_channel[g]));
+    return parts * e.per_peer / (1e9 * (p == Protocol::ll ? ll_channel(row_of(c)) : fitted::p2p_channel[row_of(c)]));
   };
   const double channels = std::min<double>(c.p2p_channels, plan.channels * local + plan.channels_between * remote);
-  return (of_parts(local * (copies ? fitted::p2p_own_part : 1), plan.protocol) +
-          of_parts(remote, plan.protocol_between)) /
-         channels;
+  const double own = of_parts(local * (copies ? fitted::p2p_own_part : 1), plan.protocol);
+  return (own + of_parts(remote, plan.protocol_between)) / channels;
 }
 
 /// What a GPU's slot carries where both its peers and NICs are reached over PCIe, bytes of payload per second.
