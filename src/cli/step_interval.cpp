@@ -1,5 +1,14 @@
 #include "cli/step_interval.hpp"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "collcast/base/units.hpp"
 #include "collcast/report/validate_document.hpp"
 
 namespace collcast::cli {
@@ -14,11 +23,46 @@ std::optional<Scenario::Spread> spread_of(const Calibration& by) {
       out.high[static_cast<std::size_t>(band)] = residual.high;
       says_any = true;
     }
+  out.fitted_to = by.range;
   return says_any ? std::optional(out) : std::nullopt;
 }
 
+namespace {
+
+/// In which way collectives of the step are beyond what the fit has seen; nothing: none is.
+std::vector<std::string> beyond(const Scenario::Spread::FittedTo& seen, const StepResult& result) {
+  std::set<std::string> kinds;
+  bool sizes = false, ranks = false;
+  const auto look = [&](const std::vector<CollectiveCost>& costs) {
+    for (const CollectiveCost& cost : costs) {
+      const std::string kind(to_string(cost.request.kind));
+      if (std::ranges::find(seen.collectives, kind) == seen.collectives.end()) kinds.insert(kind);
+      sizes = sizes || cost.request.size < seen.least_size || cost.request.size > seen.most_size;
+      ranks = ranks || cost.request.group.size() < seen.least_ranks || cost.request.group.size() > seen.most_ranks;
+    }
+  };
+  look(result.collectives);
+  if (result.inference) {
+    look(result.inference->prefill.collectives);
+    look(result.inference->decode.collectives);
+  }
+  std::vector<std::string> out;
+  if (!kinds.empty())
+    out.push_back(fmt::format("{} (it has seen {})", fmt::join(kinds, ", "), fmt::join(seen.collectives, ", ")));
+  if (sizes)
+    out.push_back(fmt::format("sizes outside {} to {}", format_bytes(seen.least_size), format_bytes(seen.most_size)));
+  if (ranks) out.push_back(fmt::format("groups of ranks outside {} to {}", seen.least_ranks, seen.most_ranks));
+  return out;
+}
+
+}  // namespace
+
 void add_interval(const Scenario& scenario, const MeanStep& mean, StepReport& report) {
   if (!scenario.spread || !scenario.step) return;
+  if (scenario.spread->fitted_to)
+    if (const std::vector<std::string> what = beyond(*scenario.spread->fitted_to, report.result); !what.empty())
+      report.result.warnings.push_back(
+          fmt::format("collectives beyond what the calibration was fitted to: {}", fmt::join(what, "; ")));
   Scenario end = scenario;
   end.collectives.stretch = scenario.spread->low;
   const Result<StepResult> low = mean(end);

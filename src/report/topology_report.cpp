@@ -250,6 +250,7 @@ MachineSummary summary(const Fabric& fabric) {
   out.title = spec.title;
   out.gpu = spec.gpu.model;
   out.calibrated = spec.calibrated;
+  out.interval_of_fitted_rows = spec.interval_of_fitted_rows;
   out.nccl_factors = changed_factors(spec.nccl);
   out.nodes = fabric.nodes();
   out.ranks = fabric.rank_count();
@@ -262,6 +263,11 @@ MachineSummary summary(const Fabric& fabric) {
 
 std::vector<std::string> machine_warnings(const MachineSummary& machine) {
   std::vector<std::string> out;
+  if (machine.interval_of_fitted_rows)
+    out.push_back(
+        "\"8 of 10\" by this calibration is of the rows that it was fitted to, and of no table that it had not seen: "
+        "of "
+        "other jobs far fewer may be within (of one shipped table's range, about a third of its system's others).");
   if (machine.library == "nccl" && machine.oversubscription > 1 && machine.collnet)
     out.push_back(fmt::format(
         "leaves are oversubscribed {:.4g}:1, which is not seen where CollNet adds up in the network: what passes the "

@@ -139,6 +139,7 @@ Calibration read_calibration(Reader& reader, const Node& node, const std::string
   if (const Node* range = o.optional_map("fitted_to")) out.range = read_range(reader, *range, path + ".fitted_to");
   if (const Node* residual = o.optional_map("median_error"))
     out.residuals = read_residuals(reader, *residual, path + ".median_error");
+  o.optional("interval_of_unseen_tables", out.interval_of_unseen_tables, AsTruth{});
   o.optional("tables", out.tables, AsList<AsText, std::string>{});
   o.optional("description", out.description, AsText{});
   o.optional("set", out.set, AsList<AsText, std::string>{});
@@ -266,6 +267,7 @@ std::string overlay_text(const Overlay& overlay) {
     if (c.range) out += range_text(*c.range);
     if (!c.residuals.empty()) out += "    median_error:\n";
     for (const Calibration::Residual& r : c.residuals) out += residual_text(r, c.library);
+    if (c.interval_of_unseen_tables) out += "    interval_of_unseen_tables: true\n";
     if (!c.tables.empty()) out += "    tables:\n";
     for (const std::string& table : c.tables) out += fmt::format("      - \"{}\"\n", table);
   }
@@ -307,6 +309,8 @@ struct Scale {
 
 TopologySpec calibrated(TopologySpec spec, const Calibration& by) {
   spec.calibrated = true;
+  spec.interval_of_fitted_rows = !by.interval_of_unseen_tables &&
+                                 std::ranges::any_of(by.residuals, [](const auto& band) { return band.high > 0; });
   if (by.library == Library::nccl) {
     spec.nccl = by.nccl;
     if (by.nccl.nic_rate != 1) std::visit(Scale{.bandwidth = by.nccl.nic_rate}, spec.network);

@@ -319,6 +319,13 @@ std::vector<std::string> furthest_off(const CalibrateReport& report) {
   return out;
 }
 
+/// How many forecasts the rows have: some have one in common, such as those in place and out of place.
+std::size_t forecasts_of(const std::vector<Residuals>& residuals) {
+  std::size_t out = 0;
+  for (const Residuals& table : residuals) out += table.forecasts.size();
+  return out;
+}
+
 /// Where measurements lie is asked of the rows that were fitted to, about the forecasts of the very fit that an overlay
 /// has, and of library nccl, whose fits are quick, of tables that a fit has not seen, too, about the forecasts of fits
 /// like it to the others. An interval has 8 of 10 of both: of what is known by the forecast that it stands beside,
@@ -329,8 +336,8 @@ void measure(const std::vector<const PlacedTable*>& places, const Calibration& b
   machine.before = errors_of(machine.residuals, &Residuals::Forecast::described);
   machine.after = errors_of(machine.residuals, &Residuals::Forecast::fitted);
   machine.unseen = by.library == Library::nccl && places.size() > 1;
-  // What a fit has as many parameters for as rows is how the fit was made, and no measurement's distance from it.
-  if (!machine.unseen && machine.rows() <= machine.fitted.size()) return;
+  // What a fit has as many parameters for as forecasts is how the fit was made, and no measurement's distance from it.
+  if (!machine.unseen && forecasts_of(machine.residuals) <= machine.fitted.size()) return;
   Ratios seen, unseen;
   add_ratios(machine.residuals, seen);
   machine.interval = intervals_of(std::move(seen));
@@ -429,6 +436,7 @@ Result<CalibrateResult> calibrate(const std::vector<MeasuredTable>& tables, Mach
       continue;
     }
     calibration.range = range_of(places);
+    calibration.interval_of_unseen_tables = machine.unseen;
     machine.topology = name;
     describe(calibration, machine);
     machine.matched_by.assign(matched_by.begin(), matched_by.end());

@@ -34,8 +34,9 @@ struct MachineSummary {
   std::string gpu;     ///< model; empty for hosts
   std::string digest;  ///< of all that its description says, so that results can be told apart
   std::string library = "ideal";
-  bool calibrated = false;   ///< by an overlay
-  std::string nccl_factors;  ///< "launch 1.2, hop 0.8": of a calibration of library nccl; else empty
+  bool calibrated = false;               ///< by an overlay
+  bool interval_of_fitted_rows = false;  ///< whose intervals have no row that its fit had not seen
+  std::string nccl_factors;              ///< "launch 1.2, hop 0.8": of a calibration of library nccl; else empty
   int nodes = 0;
   int ranks = 0;
   double oversubscription = 1;  ///< of the leaves' uplinks, where there are nodes on several leaves

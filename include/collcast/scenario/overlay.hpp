@@ -50,15 +50,12 @@ struct Calibration {
     static constexpr double far_off = 0.2;
   };
   std::vector<Residual> residuals;
+  /// Their intervals have rows of tables that a fit had not seen, too; false: of the rows that it was fitted to alone.
+  bool interval_of_unseen_tables = false;
   std::vector<std::string> tables;  ///< ids of what it was fitted to
   std::string description = {};     ///< digest of the machine that it was fitted on; empty: an older file does not say
   std::vector<std::string> set = {};  ///< "path=value" of --set at the fit
-  /// What the fit has seen; a forecast of other sizes, ranks or collectives is beyond it.
-  struct Range {
-    Bytes least_size{}, most_size{};
-    int least_ranks = 0, most_ranks = 0;
-    std::vector<std::string> collectives;
-  };
+  using Range = Scenario::Spread::FittedTo;
   std::optional<Range> range = {};  ///< empty: an older file does not say
   Library library = Library::ideal;
   NcclFactors nccl = {};                  ///< library nccl has these, and none of the latencies and efficiencies above

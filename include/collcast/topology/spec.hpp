@@ -224,12 +224,13 @@ struct TopologySpec {
   std::vector<std::string> systems;  ///< published systems this file stands for
   /// By system: NCCL's version of its tables that do not say theirs.
   std::vector<std::pair<std::string, std::string>> nccl_versions;
-  std::vector<std::string> sources;  ///< where the numbers come from
-  std::string file;                  ///< as the user named it; for diagnostics
-  std::vector<SourceFile> files;     ///< that one, then what it builds on, each extended by the one before
-  bool teaching = false;             ///< sized by --ranks, one endpoint per node
-  bool calibrated = false;           ///< rates and latencies are an overlay's, not the file's
-  NcclFactors nccl;                  ///< an overlay's; all 1: none
+  std::vector<std::string> sources;      ///< where the numbers come from
+  std::string file;                      ///< as the user named it; for diagnostics
+  std::vector<SourceFile> files;         ///< that one, then what it builds on, each extended by the one before
+  bool teaching = false;                 ///< sized by --ranks, one endpoint per node
+  bool calibrated = false;               ///< rates and latencies are an overlay's, not the file's
+  bool interval_of_fitted_rows = false;  ///< the overlay's intervals have no row that its fit had not seen
+  NcclFactors nccl;                      ///< an overlay's; all 1: none
   int default_nodes = 1;
   int max_nodes = 0;                 ///< 0: any
   GpuSpec gpu;                       ///< empty model: hosts only, no compute rates
