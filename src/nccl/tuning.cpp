@@ -80,6 +80,8 @@ std::string refusal(const Communicator& c, CollectiveKind kind, Algorithm a, Pro
   if (is_nvls(a)) {
     if (!c.environment.nvls) return "switched off by NCCL_NVLS_ENABLE";
     if (!c.nvls) return "needs Hopper or newer on an NVSwitch, and three GPUs on the node";
+    if (const Reduced& r = c.environment.launch.reduced; reduces(kind) && !r.by_nvswitch())
+      return fmt::format("NVSwitches have no {}", text_of(r));
   }
   if (is_collnet(a) || is_nvls_over_network(c, a))
     if (std::string why = collnet_refusal(c, kind, a); !why.empty()) return why;

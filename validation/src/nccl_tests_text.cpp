@@ -385,7 +385,7 @@ class LogReader {
     if (placements == 2) one_placement(lines, row, first + width, *size, true);
     if (test_.facts.collective.empty()) test_.facts.collective = kind_;
     if (test_.facts.nccl_version.empty()) test_.facts.nccl_version = nccl_version_;
-    if (test_.facts.datatype.empty()) test_.facts.datatype = std::string(row[2].text);
+    add_type(test_.facts, row[2].text);
   }
 
   void one_placement(const Lines& lines, const std::vector<Word>& row, std::size_t first, Bytes size, bool in_place) {
