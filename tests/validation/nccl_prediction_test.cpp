@@ -44,6 +44,21 @@ TEST_CASE("a table is scored with the variables that it was measured with") {
   CHECK(algorithm(table({}, "alltoall")) == "p2p Simple");
 }
 
+TEST_CASE("a version of NCCL has no algorithm that came later") {
+  const auto of = [](const char* version, int nodes, const char* wanted) {
+    MeasuredTable one = table({{"NCCL_ALGO", wanted}});
+    one.facts.nccl_version = version;
+    one.facts.nodes = nodes;
+    one.facts.ranks = 8 * nodes;
+    return algorithm(one);
+  };
+  CHECK(of("2.16.5", 1, "nvls,ring") == "ring Simple");
+  CHECK(of("2.17.1", 1, "nvls,ring") == "nvls Simple");
+  CHECK(of("2.16.5", 1, "nvls").ends_with(": NCCL has it since 2.17"));
+  CHECK(of("2.17.1", 2, "nvlstree").ends_with(": NCCL has it since 2.18"));
+  CHECK(of("2.18", 2, "nvlstree") == "nvls_tree Simple");
+}
+
 TEST_CASE("NVSwitches take part only where they can reduce what the table did") {
   const auto of = [](const char* type, const char* operation, const char* collective = "all_reduce") {
     MeasuredTable one = table({}, collective);
