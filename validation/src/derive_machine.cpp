@@ -189,6 +189,26 @@ class Making {
     }
   }
 
+  /// NICs evenly over what carries them.
+  void join_nics(int count) {
+    TopologySpec& spec = made_.spec;
+    DeviceGroup* nics = network_group(spec);
+    if (nics == nullptr || nics->kind != DeviceKind::nic) return;
+    nics->count = count;
+    for (const DeviceGroup& group : spec.devices)
+      if (count < group.count && stand_apart(group.name))
+        gather(group.name, endpoints_of(spec) % count == 0 ? count : 1);
+    for (LinkGroup& link : spec.links) {
+      const bool outwards = link.from == nics->name;
+      if (!outwards && link.to != nics->name) continue;
+      if (!outwards) std::swap(link.from, link.to);
+      const int carriers = group_of(spec, link.to)->count;
+      link.pairs.clear();
+      link.wiring = count == carriers ? Wiring::one_to_one : count > carriers ? Wiring::spread : Wiring::pairs;
+      for (int nic = 0; count < carriers && nic < count; ++nic) link.pairs.emplace_back(nic, nic * carriers / count);
+    }
+  }
+
  private:
   void use(const std::string& field, const std::string& value) {
     if (value.empty()) return;
@@ -326,26 +346,6 @@ class Making {
       if (link.to == group && link.from != made_.spec.network_devices) link.wiring = Wiring::spread;
   }
 
-  /// NICs evenly over what carries them.
-  void join_nics(int count) {
-    TopologySpec& spec = made_.spec;
-    DeviceGroup* nics = network_group(spec);
-    if (nics == nullptr || nics->kind != DeviceKind::nic) return;
-    nics->count = count;
-    for (const DeviceGroup& group : spec.devices)
-      if (count < group.count && stand_apart(group.name))
-        gather(group.name, endpoints_of(spec) % count == 0 ? count : 1);
-    for (LinkGroup& link : spec.links) {
-      const bool outwards = link.from == nics->name;
-      if (!outwards && link.to != nics->name) continue;
-      if (!outwards) std::swap(link.from, link.to);
-      const int carriers = group_of(spec, link.to)->count;
-      link.pairs.clear();
-      link.wiring = count == carriers ? Wiring::one_to_one : count > carriers ? Wiring::spread : Wiring::pairs;
-      for (int nic = 0; count < carriers && nic < count; ++nic) link.pairs.emplace_back(nic, nic * carriers / count);
-    }
-  }
-
   /// A slot that is narrower than its NIC is not what was built.
   void widen_slots(Bandwidth rate) {
     for (LinkGroup& link : made_.spec.links) {
@@ -445,6 +445,14 @@ Diagnostic nothing_like(const MeasuredFacts& facts, const Known& known) {
 }  // namespace derive
 
 int endpoints_of(const TopologySpec& spec) { return derive::gpus_of(spec)->count; }
+
+TopologySpec with_ports(const TopologySpec& spec, int ports) {
+  const std::vector<TopologySpec> none;
+  const MeasuredFacts unsaid;
+  derive::Making making(none, spec, unsaid, {});
+  making.join_nics(ports);
+  return std::move(making).take().spec;
+}
 
 Result<DerivedMachine> derive_machine(const std::vector<TopologySpec>& all, const MeasuredFacts& facts, int per_node) {
   const derive::Known known = derive::known_of(facts, per_node);
