@@ -258,8 +258,8 @@ class Making {
              (said.per_pair ? std::max(1, (known_.gpus > 0 ? known_.gpus : endpoints_of(made_.spec)) - 1) : 1);
     // Of the same GPU the described machine has it; of another as many links as its generation's modules have.
     if (like_ == 3 || said.generation == 0) return nvlink_of_gpu();
-    constexpr std::array links{6, 12, 18, 18};
-    return one ? one->value() * links[static_cast<std::size_t>(said.generation - 2)] : 0;
+    constexpr std::array links{4, 6, 12, 18, 18};
+    return one ? one->value() * links[static_cast<std::size_t>(said.generation - 1)] : 0;
   }
 
   Bandwidth rate_of(DeviceKind end, LinkKind kind) const {
