@@ -7,6 +7,7 @@
 #include <array>
 #include <cctype>
 #include <cmath>
+#include <limits>
 #include <optional>
 #include <variant>
 #include <vector>
@@ -102,7 +103,12 @@ class Making {
     if (wanted > 0 && before > 0 && !near(before, wanted)) {
       for (LinkGroup& link : spec.links)
         if (link.kind == LinkKind::nvlink) link.bandwidth = link.bandwidth * (wanted / before);
-      change("nvlink", fmt::format("NVLink of {:.4g} GB/s per GPU instead of {:.4g}", wanted / 1e9, before / 1e9),
+      const double most = most_nvlink();
+      const std::string beyond =
+          wanted > most * 1.01 ? fmt::format(", where a '{}' has {:.4g} at most", printable(facts_.gpu), most / 1e9)
+                               : "";
+      change("nvlink",
+             fmt::format("NVLink of {:.4g} GB/s per GPU instead of {:.4g}{}", wanted / 1e9, before / 1e9, beyond),
              fmt::format("nvlink{:.4g}", wanted / 1e9));
     }
     if (wanted <= 0) assume("the rate of NVLink");
@@ -246,6 +252,16 @@ class Making {
       for (const auto& [a, b] : link.pairs) out += a == 0 || b == 0 ? link.bandwidth.value() : 0;
     }
     return out;
+  }
+
+  /// Of any module of the GPU's generation, by NVIDIA's data sheets; unlimited where it is not known.
+  double most_nvlink() const {
+    const int capability = known_.capability.value_or(0);
+    if (capability >= 100) return 18 * 50e9;
+    if (capability >= 90) return 18 * 25e9;
+    if (capability >= 80) return 12 * 25e9;
+    if (capability >= 70) return 6 * 25e9;
+    return capability >= 60 ? 4 * 20e9 : std::numeric_limits<double>::infinity();
   }
 
   /// Said; 0: not said.
