@@ -159,7 +159,10 @@ class Making {
         borrow_network({}, Bandwidth(), fmt::format("the network of {}", made_.derivation.base));
         widen_slots(network_rate(spec));
       }
-      assume(fmt::format("nics_per_node (taken: {} of {})", network_ports(made_.spec), gb(network_rate(made_.spec))));
+      const std::string what =
+          facts_.nics.empty() ? "nics_per_node"
+                              : fmt::format("what joins nodes where nics_per_node is '{}'", printable(facts_.nics));
+      assume(fmt::format("{} (taken: {} of {})", what, network_ports(made_.spec), gb(network_rate(made_.spec))));
       return assume_plugin();
     }
     use("nics_per_node", facts_.nics);
