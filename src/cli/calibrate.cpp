@@ -215,7 +215,8 @@ Command add_calibrate(CLI::App& parent) {
       "What each factor may be (docs/formats.md says why; links and NICs stop at their line rate before):\n" +
       bounds_text() +
       ".\n"
-      "To all shipped tables library nccl is fitted in seconds, library ideal in minutes; a terminal shows how far.\n"
+      "To all shipped tables library nccl is fitted in one or two minutes of CPU time, library ideal in minutes; a "
+      "terminal shows how far.\n"
       "Ctrl-C and --time-limit write the machines that were fitted by then, marked partial.\n"
       "Examples:\n"
       "  collcast calibrate --output overlay.yaml --output report.json --residuals rows.csv\n"

@@ -136,7 +136,7 @@ Formats parse_formats(const std::string& format, const char* other, const std::s
   std::vector<std::string> words = of_files;
   words.insert(words.end(), {"table", "json", "csv", "markdown"});
   Formats out;
-  if (!of_file.empty()) out.of_file = parse_word("--format", of_file, of_files, errors);
+  if (!of_file.empty()) out.of_file = parse_word(other, of_file, of_files, errors);
   const auto word = format.empty() ? std::nullopt : parse_word("--format", format, words, errors);
   if (!word) return out;
   if (*word >= of_files.size())

@@ -13,6 +13,7 @@
 #include <pugixml.hpp>
 #include <sstream>
 
+#include "collcast/base/units.hpp"
 #include "collcast/exchange/machine.hpp"
 #include "collcast/nccl/communicator.hpp"
 #include "collcast/nccl/links.hpp"
@@ -168,7 +169,28 @@ class Writing {
     return link.kind == LinkKind::socket || link.kind == LinkKind::c2c || is_below(a, b) || is_below(b, a);
   }
 
-  /// Of each group of links those that are none of the tree's, with the first by name.
+  int whole_nvlinks(Bandwidth bandwidth) const {
+    return std::max(
+        1, static_cast<int>(std::lround(bandwidth.value() / nccl::nvlink_speed(capability_).data_sheet.value())));
+  }
+
+  /// NVLinks whose rate is not that of a whole number, but for rounding.
+  void warn_of_rounded_nvlinks(Diagnostics& out) const {
+    const Bandwidth one = nccl::nvlink_speed(capability_).data_sheet;
+    for (const LinkGroup& link : spec_.links) {
+      if (link.kind != LinkKind::nvlink) continue;
+      const int links = whole_nvlinks(link.bandwidth);
+      const Bandwidth written = one * static_cast<double>(links);
+      if (std::abs(link.bandwidth.value() / written.value() - 1) < 0.01) continue;
+      out.push_back({link.where,
+                     fmt::format("NVLinks {} - {} of {} are written as {}, which is {}", link.from, link.to,
+                                 format_bandwidth(link.bandwidth), links == 1 ? "one" : fmt::format("{}", links),
+                                 format_bandwidth(written)),
+                     fmt::format("NCCL's file counts links, of {} each", format_bandwidth(one))});
+    }
+  }
+
+  /// Of each group of links those that are none of the tree's, with the first by name, and rates that are rounded.
   Diagnostics left_out() const {
     struct Count {
       int all = 0, out = 0;
@@ -193,6 +215,7 @@ class Writing {
                                    link.to, count.first),
                        "in NCCL's file each GPU, NIC and switch hangs below one switch or socket: the one that is "
                        "nearest to a socket, of equals the first"});
+    warn_of_rounded_nvlinks(out);
     return out;
   }
 
@@ -243,11 +266,10 @@ class Writing {
     node.append_attribute("sm") = capability_;
     node.append_attribute("rank") = one.number;
     node.append_attribute("gdr") = 1;
-    const double rate = nccl::nvlink_speed(capability_).data_sheet.value();
     for (const auto& [a, b, bandwidth] : nvlinks_) {
       if (a != index && b != index) continue;
       const int other = a == index ? b : a;
-      const int links = std::max(1, static_cast<int>(std::lround(bandwidth.value() / rate)));
+      const int links = whole_nvlinks(bandwidth);
       const bool to_gpu = device(other).group->kind == DeviceKind::gpu;
       pugi::xml_node link = node.append_child("nvlink");
       link.append_attribute("target") = busid(other).c_str();

@@ -37,9 +37,11 @@ std::string collnet_refusal(const Communicator& c, CollectiveKind kind, Algorith
     if (c.ranks_per_node > most_direct_gpus) return fmt::format("needs {} GPUs on a node at most", most_direct_gpus);
     return c.nvswitch ? "needs a NIC beside a GPU" : "needs an NVSwitch";
   }
+  if (const Reduced& r = c.environment.launch.reduced; reduces(kind) && !r.by_network())
+    return fmt::format("the network has no {}", text_of(r));
   // What the network gathers or scatters it does for the same head of every node.
-  const bool reduces = kind == CollectiveKind::all_reduce;
-  if (!reduces && collnet_heads(c, a) * c.nodes < c.ranks) return "needs a head for every GPU of a node";
+  if (kind != CollectiveKind::all_reduce && collnet_heads(c, a) * c.nodes < c.ranks)
+    return "needs a head for every GPU of a node";
   return {};
 }
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 
 #include "nccl/gdr_level.hpp"
 #include "nccl/named_nics.hpp"
@@ -70,12 +71,48 @@ bool Environment::names_protocols(CollectiveKind kind) const {
   return protocol_sets[static_cast<std::size_t>(kind)].has_value();
 }
 
+namespace {
+
+template <std::size_t N>
+bool is_one_of(std::string_view word, const std::array<std::string_view, N>& words) {
+  return std::ranges::find(words, word) != words.end();
+}
+
+constexpr std::array<std::string_view, 5> of_8_bit_floats{"fp8", "f8e4m3", "f8e5m2", "fp8_e4m3", "fp8_e5m2"};
+
+}  // namespace
+
+/// NVSwitches add integers of 32 and 64 bits and floats of 16 and more, and take the least and most of these but floats
+/// of 32 and 64 bits; averages are scaled sums, which they do not have [src/include/device.h, ncclNvlsSupported;
+/// src/enqueue.cc, hostToDevRedOp].
+bool Reduced::by_nvswitch() const {
+  constexpr std::array<std::string_view, 4> of_8_bit_integers{"int8", "uint8", "char", "byte"};
+  constexpr std::array<std::string_view, 4> of_wide_floats{"float", "float32", "double", "float64"};
+  constexpr std::array<std::string_view, 3> no_plain_sums{"prod", "avg", "mulsum"};
+  constexpr std::array<std::string_view, 2> extremes{"min", "max"};
+  if (is_one_of(type, of_8_bit_integers) || is_one_of(type, of_8_bit_floats)) return false;
+  if (is_one_of(operation, extremes)) return !type.empty() && !is_one_of(type, of_wide_floats);
+  return !is_one_of(operation, no_plain_sums);
+}
+
+/// SHARP has sums, which averages are to it, least and most, and no floats of 8 bits [nccl-rdma-sharp-plugins,
+/// src/sharp_plugin.c].
+bool Reduced::by_network() const { return operation != "prod" && !is_one_of(type, of_8_bit_floats); }
+
+std::string text_of(const Reduced& r) {
+  const std::string of = r.operation.empty() || r.type.empty() ? "" : " of ";
+  return r.operation + of + r.type;
+}
+
 std::string text_of(const Environment& environment) {
   std::string out;
   for (const Setting& one : environment.given) out += (out.empty() ? "" : " ") + one.name + "=" + one.value;
   if (environment.launch.version > 0)
     out += fmt::format("{}NCCL {}", out.empty() ? "" : " ", environment.launch.version);
   if (environment.launches_groups()) out += ", one process";
+  // Known by it are communicators; what all switches can do makes no difference.
+  if (const Reduced& r = environment.launch.reduced; !r.by_nvswitch() || !r.by_network())
+    out += (out.empty() ? "" : ", ") + text_of(r);
   return out;
 }
 

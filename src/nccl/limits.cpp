@@ -33,7 +33,11 @@ double way_factor(const Communicator& c) {
 }
 
 /// Of PCIe, what a GPU's ring reaches by NCCL's search, bytes per second of data on the wire.
-double pcie_searched(const Communicator& c) { return c.ring.together().inside.value() * fitted::pcie_efficiency; }
+/// A graph's file may say more than a slot carries.
+double pcie_searched(const Communicator& c) {
+  const double slot = c.gpu.pcie.value() > 0 ? c.gpu.pcie.value() : unlimited;
+  return std::min(c.ring.together().inside.value(), slot) * fitted::pcie_efficiency;
+}
 double pcie_reached(const Communicator& c) { return pcie_searched(c) * way_factor(c); }
 
 /// LL, GB/s of one channel's threads.

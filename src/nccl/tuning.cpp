@@ -72,14 +72,26 @@ std::string ll128_refusal(const Communicator& c, CollectiveKind kind, Algorithm 
   return {};
 }
 
+/// Of NCCL, from which on it has the algorithm; of others none that are followed lack it. v2.17's sources have NVLS and
+/// no trees of it; 2.18 and 2.23 brought these and PAT [release notes].
+int first_version_with(Algorithm a) {
+  if (a == Algorithm::nvls) return 21700;
+  if (a == Algorithm::nvls_tree) return 21800;
+  return a == Algorithm::pat ? 22300 : 0;
+}
+
 /// Why it cannot be taken; empty: it can.
 std::string refusal(const Communicator& c, CollectiveKind kind, Algorithm a, Protocol p) {
   if (!does(a, kind)) return fmt::format("{} does no {}", to_string(a), to_string(kind));
   if (a != Algorithm::ring && a != Algorithm::tree && p != Protocol::simple)
     return fmt::format("{} has Simple only", to_string(a));
+  const int version = c.environment.launch.version, first = first_version_with(a);
+  if (version > 0 && version < first) return fmt::format("NCCL has it since {}.{}", first / 10'000, first / 100 % 100);
   if (is_nvls(a)) {
     if (!c.environment.nvls) return "switched off by NCCL_NVLS_ENABLE";
     if (!c.nvls) return "needs Hopper or newer on an NVSwitch, and three GPUs on the node";
+    if (const Reduced& r = c.environment.launch.reduced; reduces(kind) && !r.by_nvswitch())
+      return fmt::format("NVSwitches have no {}", text_of(r));
   }
   if (is_collnet(a) || is_nvls_over_network(c, a))
     if (std::string why = collnet_refusal(c, kind, a); !why.empty()) return why;

@@ -81,7 +81,7 @@ TEST_CASE("usage errors exit with 2, print nothing on standard output and offer 
       {"groups --dp 8 --ep 3", "--ep: 3 does not divide --dp 8"},
       {"groups --cp 2", "--cp has no place in the order tp-pp-dp"},
       {"groups --order tp-dp-pp", "did you mean 'tp-pp-dp'?"},
-      {"topology export ring --to png", "--format: unknown word 'png'"},
+      {"topology export ring --to png", "--to: unknown word 'png'"},
       {"topology export ring --to dott", "did you mean 'dot'?"},
       {"step", "SCENARIO is missing"},
       {"compare", "BASE is missing"},

@@ -86,6 +86,20 @@ TEST_CASE("what NCCL's tree has no place for is said, link group by link group")
   CHECK_THAT(said[0].hint, Catch::Contains("hangs below one switch or socket"));
 }
 
+TEST_CASE("an NVLink's rate that is no whole number of the GPU's links is said") {
+  TopologySpec spec = test::shipped_machine("dgx-h100");
+  const auto nvlinks = std::ranges::find(spec.links, LinkKind::nvlink, &LinkGroup::kind);
+  // Links of an H100 are of 25 GB/s: 10 are written as one, 260 as ten, 250.5 is ten but for rounding.
+  const auto said = [&](double gigabytes) {
+    nvlinks->bandwidth = Bandwidth(gigabytes * 1e9);
+    const Diagnostics warnings = exchange::nccl_topology_xml(spec)->warnings;
+    return warnings.empty() ? std::string() : warnings.front().message;
+  };
+  CHECK_THAT(said(10), Catch::EndsWith(" of 10 GB/s are written as one, which is 25 GB/s"));
+  CHECK_THAT(said(260), Catch::EndsWith(" of 260 GB/s are written as 10, which is 250 GB/s"));
+  CHECK(said(250.5).empty());
+}
+
 TEST_CASE("every shipped machine with GPUs, written for NCCL and read back, has the same channels") {
   const auto machines = shipped_with_gpus();
   CHECK(machines.size() > 30);

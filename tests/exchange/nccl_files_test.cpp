@@ -343,6 +343,33 @@ TEST_CASE("a file's rings run, whatever their number, or are refused at it: neve
   CHECK(graph_errors(text_of(3, 64)).empty());
 }
 
+TEST_CASE("a file's speeds over PCIe count up to what a slot carries") {
+  std::string channel = "<channel>";
+  for (int i = 0; i < 8; ++i) channel += fmt::format("<gpu dev=\"{}\"/>", i);
+  channel += "</channel>";
+  const auto gigabytes_per_second = [&](int speed) {
+    const auto read = exchange::read_nccl_graphs(
+        graph_of(fmt::format("id=\"0\" pattern=\"4\" nchannels=\"2\" speedintra=\"{}\" speedinter=\"{}\" "
+                             "typeintra=\"SYS\" typeinter=\"PIX\"",
+                             speed, speed),
+                 channel + channel),
+        "g");
+    REQUIRE(read.ok());
+    const auto file = std::make_shared<nccl::GraphFile>(read->file);
+    const auto c = connected(test::shipped_machine("l40s-pcie"), 1, with_files({}, {file, nullptr}));
+    REQUIRE(c.ok());
+    const auto plan = nccl::plan(*c, CollectiveKind::all_reduce, Bytes(1 << 30), nccl::Algorithm::ring);
+    REQUIRE(plan.ok());
+    // Bus bandwidth of 8 ranks: 2 * 7 / 8 of the bytes.
+    const Seconds time = nccl::run(*c, CollectiveKind::all_reduce, Bytes(1 << 30), *plan).time();
+    return 1.75 * (1 << 30) / time.count() / 1e9;
+  };
+  // 8 of 10 GB/s that 2 channels of 5 book; 25.2 of a slot's 31.5 (generation 4, x16).
+  CHECK(gigabytes_per_second(5) == Approx(8).epsilon(0.02));
+  CHECK(gigabytes_per_second(300) == Approx(25.2).epsilon(0.02));
+  CHECK(gigabytes_per_second(3000) == gigabytes_per_second(300));
+}
+
 TEST_CASE("a graph of a file has one of NCCL's patterns for it, and keeps both numbers") {
   // Trees 1 to 3, a ring 4, NVLS 5, CollNet direct 6; with one GPU per node both of CollNet are trees.
   const std::vector<std::set<int>> patterns{{4}, {1, 2, 3}, {3}, {5}, {3, 6}};

@@ -413,6 +413,19 @@ TEST_CASE("cards of one brand are not one GPU") {
   CHECK(derived(facts("NVIDIA RTX A6000", "none", "", 1, 4)).spec.gpu.model == "NVIDIA RTX A6000");
 }
 
+TEST_CASE("NVLinks of the first generation, and more than a GPU has") {
+  const auto has = [](const char* gpu, const char* nvlink, const char* words) {
+    const auto changed = derived(facts(gpu, nvlink, "", 1, 8)).derivation.changed;
+    return fmt::format("{}", fmt::join(changed, "; ")).find(words) != std::string::npos;
+  };
+  // Four of 20 GB/s per direction [Tesla P100 data sheet: 160 both ways].
+  CHECK(has("P100-SXM2-16GB", "NVLink1", "NVLink of 80 GB/s per GPU instead of 150 (nvlink)"));
+  // 2 of 25 GB/s to each of 7 others.
+  CHECK(has("V100-SXM2-16GB", "NVLink2, 2 links per pair, no NVSwitch", "350 GB/s per GPU instead of 150, where a"));
+  CHECK(has("H100-SXM5-80GB", "NVLink4 NVSwitch, 4500 GB/s/dir", "has 450 at most"));
+  CHECK_FALSE(has("H100-SXM5-80GB", "NVLink4 NVSwitch, 200 GB/s/dir", "at most"));
+}
+
 TEST_CASE("a smaller NVLink rate is the table's own") {
   const DerivedMachine out = derived(facts("H100-SXM5-80GB", "NVLink4 NVSwitch (8 links, 200 GB/s/dir)", "", 1, 8));
   CHECK(nvlink(out.spec) == Approx(200));

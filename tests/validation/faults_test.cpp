@@ -113,6 +113,16 @@ TEST_CASE("half of the NICs, and NICs of half the rate") {
                     dgx) == "port");
 }
 
+TEST_CASE("missing NICs are found where NCCL takes another algorithm without them") {
+  // All-reduce on two nodes is by NVLS trees with eight NICs, with one by trees.
+  const TopologySpec dgx = machine("dgx-h100");
+  for (const int nics : {1, 2, 4}) {
+    INFO(nics);
+    const TopologySpec fewer = with_nics("dgx-h100", fmt::format("{}x IB NDR 400Gb/s", nics));
+    CHECK(first_cause(measured(fewer, facts("all_reduce", 2, 16), as_forecast), dgx) == "rails");
+  }
+}
+
 TEST_CASE("NCCL held to LL, and NVLink that is not used") {
   const TopologySpec dgx = machine("dgx-h100");
   CHECK(first_cause(measured(dgx, facts("all_gather", 1, 8), as_forecast, {{"NCCL_PROTO", "LL", {}}}), dgx) ==

@@ -221,3 +221,33 @@ TEST_CASE("a log whose rows are all wrong says so, and not that it has none") {
   REQUIRE(log.errors().size() == 2);
   CHECK(log.errors()[0].message == "3 results out of place were wrong: this row is left out");
 }
+
+TEST_CASE("what a launcher writes before every line is no part of a row, whatever it is") {
+  const std::string row = "8 2 float sum -1 12.50 0.00 0.00 0 12.25 0.00 0.00 0\n";
+  const auto behind = [](const std::string& text, const std::string& prefix, const std::string& others) {
+    std::string out;
+    bool odd = false;
+    for (std::size_t at = 0; at < text.size(); at = text.find('\n', at) + 1, odd = !odd)
+      out += (odd ? others : prefix) + text.substr(at, text.find('\n', at) + 1 - at);
+    return out;
+  };
+  const std::pair<const char*, const char*> prefixes[] = {
+      {"[0] ", "[11] "},                                                           // hydra -prepend-rank
+      {"node1: ", "gpu-node10: "},                                                 // pdsh, clush
+      {"[pod/nccl-0/main] ", "[pod/nccl-10/main] "},                               // kubectl logs --prefix
+      {"nccl-1  | ", "nccl-10 | "},                                                // docker compose
+      {"[default0]:", "[default7]:"},                                              // torchrun
+      {"Sun Nov 29 10:00:00 2026<stdout>:", "Sun Nov 29 10:00:01 2026<stdout>:"},  // mpirun --timestamp-output
+      {"Sun Nov 29 10:00:00 2026[1,0]<stdout>:", "Sun Nov 29 10:00:01 2026[1,10]<stdout>:"},  // with --tag-output
+  };
+  for (const auto& [prefix, others] : prefixes) {
+    INFO(prefix);
+    const auto read = log_of(behind(devices + new_heading + row + row + ending, prefix, others));
+    REQUIRE(read.ok());
+    CHECK(to_text(read->warnings) == "");
+    REQUIRE(read->tables.size() == 1);
+    CHECK(read->tables[0].facts.ranks == 2);
+    CHECK(read->tables[0].facts.nodes == 2);
+    CHECK(read->tables[0].points.size() == 4);
+  }
+}

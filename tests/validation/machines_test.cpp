@@ -2,6 +2,7 @@
 #include "collcast/validation/machines.hpp"
 
 #include <catch2/catch.hpp>
+#include <fmt/format.h>
 
 #include <set>
 
@@ -260,4 +261,20 @@ TEST_CASE("ranks of one host each have an endpoint of a teaching machine") {
   CHECK(place->matched_by == "option");
   CHECK(place->fabric->nodes() == 4);
   CHECK(ranks(*place) == std::vector<std::uint32_t>{0, 1, 2, 3});
+}
+
+TEST_CASE("NICs that a sidecar of several nodes denies, or says in words that cannot be read, are said") {
+  Machines all = Machines::shipped(source_tree).value();
+  for (const char* nics : {"none", "0", "lots"}) {
+    MeasuredTable table;
+    table.facts.collective = "all_reduce";
+    table.facts.gpu = "H100-SXM5-80GB";
+    table.facts.nvlink = "NVLink4 NVSwitch";
+    table.facts.nics = nics;
+    table.facts.nodes = 2;
+    table.facts.ranks = 16;
+    CHECK_THAT(
+        all.place(table)->remark,
+        Catch::Contains(fmt::format("what joins nodes where nics_per_node is '{}' (taken: 8 of 400 Gb/s)", nics)));
+  }
 }

@@ -44,6 +44,46 @@ TEST_CASE("a table is scored with the variables that it was measured with") {
   CHECK(algorithm(table({}, "alltoall")) == "p2p Simple");
 }
 
+TEST_CASE("a version of NCCL has no algorithm that came later") {
+  const auto of = [](const char* version, int nodes, const char* wanted) {
+    MeasuredTable one = table({{"NCCL_ALGO", wanted}});
+    one.facts.nccl_version = version;
+    one.facts.nodes = nodes;
+    one.facts.ranks = 8 * nodes;
+    return algorithm(one);
+  };
+  CHECK(of("2.16.5", 1, "nvls,ring") == "ring Simple");
+  CHECK(of("2.17.1", 1, "nvls,ring") == "nvls Simple");
+  CHECK(of("2.16.5", 1, "nvls").ends_with(": NCCL has it since 2.17"));
+  CHECK(of("2.17.1", 2, "nvlstree").ends_with(": NCCL has it since 2.18"));
+  CHECK(of("2.18", 2, "nvlstree") == "nvls_tree Simple");
+}
+
+TEST_CASE("NVSwitches take part only where they can reduce what the table did") {
+  const auto of = [](const char* type, const char* operation, const char* collective = "all_reduce") {
+    MeasuredTable one = table({}, collective);
+    one.facts.datatype = type;
+    one.facts.rows.operation = operation;
+    return algorithm(one);
+  };
+  for (const char* type : {"float", "double", "half", "bfloat16", "int32", "uint64", ""})
+    CHECK(of(type, "sum") == "nvls Simple");
+  for (const char* type : {"half", "bfloat16", "int32", "uint64"}) CHECK(of(type, "max") == "nvls Simple");
+  for (const char* type : {"int8", "uint8", "f8e4m3", "fp8_e5m2"}) CHECK(of(type, "sum") == "ring Simple");
+  for (const char* type : {"float", "double"}) CHECK(of(type, "min") == "ring Simple");
+  for (const char* operation : {"prod", "avg", "mulsum"}) CHECK(of("half", operation) == "ring Simple");
+  CHECK(of("int8", "sum", "reduce_scatter") == "ring Simple");
+  // What is gathered is not reduced; of several types or operations nobody knows which row is of which.
+  CHECK(of("int8", "none", "all_gather") == of("half", "none", "all_gather"));
+  CHECK(of("several types", "several operations") == "nvls Simple");
+  Machines all = nccl_machines();
+  std::vector<MeasuredTable> both{table({}), table({})};
+  both[1].facts.rows.operation = "prod";
+  const ValidateReport report = validate(both, all, memoized(nccl_prediction()), Statistic::mean);
+  CHECK(report.tables[0].algorithms.front() == "nvls Simple");
+  CHECK(report.tables[1].algorithms.front() == "ring Simple");
+}
+
 TEST_CASE("tables of one machine with other variables are not mixed up") {
   Machines all = nccl_machines();
   const std::vector<MeasuredTable> both{table({}), table({{"NCCL_PROTO", "LL128"}})};

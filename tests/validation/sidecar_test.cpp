@@ -1,6 +1,8 @@
 // Sidecars that contradict themselves, or their table: what is said, and where.
 #include <catch2/catch.hpp>
+#include <fmt/format.h>
 
+#include "../cli/process.hpp"
 #include "collcast/validation/validate.hpp"
 #include "readings.hpp"
 #include "shipped.hpp"
@@ -94,6 +96,25 @@ TEST_CASE("what keeps a table with a sidecar from being scored is at the sidecar
   const auto report = validate(read.tables, all, ideal_prediction(Method::estimate), Statistic::mean);
   REQUIRE(report.unscored.size() == 1);
   CHECK(to_text(report.unscored[0].where) == "t.yaml:2:13");
+}
+
+TEST_CASE("a version of NCCL and a type that are none are warned of at their places, unknown ones are not") {
+  const auto said = [](const std::string& version, const std::string& type) {
+    const Folder folder;
+    folder.write("t.csv", "collective,size_bytes,time_us,inplace\nall_reduce,8,10.5,0\n");
+    folder.write("t.yaml",
+                 fmt::format("id: a\ncollective: all_reduce\nnodes: 1\nnranks: 8\nnccl_version: {}\ndtype: {}\n",
+                             version, type));
+    const auto read = load_measured(folder.path() / "t.csv", {"test"});
+    std::vector<std::string> out;
+    for (const Diagnostic& one : read->warnings)
+      out.push_back(fmt::format("{}:{}: {}", one.where.line, one.where.column, one.message));
+    return out;
+  };
+  CHECK(said("banana", "banana") == Said{"6:8: the type is 'banana': it is as if it were not there",
+                                         "5:15: nccl_version is 'banana': it is as if it were not there"});
+  for (const char* version : {"2.22.3-tuner", "'2.18'", "unknown", "unknown (2019-2020)", "'none'", ""})
+    CHECK(said(version, "half").empty());
 }
 
 TEST_CASE("ranks_per_node that nodes and nranks contradict is what the reason names") {

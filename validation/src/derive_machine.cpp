@@ -7,6 +7,7 @@
 #include <array>
 #include <cctype>
 #include <cmath>
+#include <limits>
 #include <optional>
 #include <variant>
 #include <vector>
@@ -102,7 +103,12 @@ class Making {
     if (wanted > 0 && before > 0 && !near(before, wanted)) {
       for (LinkGroup& link : spec.links)
         if (link.kind == LinkKind::nvlink) link.bandwidth = link.bandwidth * (wanted / before);
-      change("nvlink", fmt::format("NVLink of {:.4g} GB/s per GPU instead of {:.4g}", wanted / 1e9, before / 1e9),
+      const double most = most_nvlink();
+      const std::string beyond =
+          wanted > most * 1.01 ? fmt::format(", where a '{}' has {:.4g} at most", printable(facts_.gpu), most / 1e9)
+                               : "";
+      change("nvlink",
+             fmt::format("NVLink of {:.4g} GB/s per GPU instead of {:.4g}{}", wanted / 1e9, before / 1e9, beyond),
              fmt::format("nvlink{:.4g}", wanted / 1e9));
     }
     if (wanted <= 0) assume("the rate of NVLink");
@@ -153,7 +159,10 @@ class Making {
         borrow_network({}, Bandwidth(), fmt::format("the network of {}", made_.derivation.base));
         widen_slots(network_rate(spec));
       }
-      assume(fmt::format("nics_per_node (taken: {} of {})", network_ports(made_.spec), gb(network_rate(made_.spec))));
+      const std::string what =
+          facts_.nics.empty() ? "nics_per_node"
+                              : fmt::format("what joins nodes where nics_per_node is '{}'", printable(facts_.nics));
+      assume(fmt::format("{} (taken: {} of {})", what, network_ports(made_.spec), gb(network_rate(made_.spec))));
       return assume_plugin();
     }
     use("nics_per_node", facts_.nics);
@@ -186,6 +195,26 @@ class Making {
       join_nics(ports.count);
       change("nics_per_node", fmt::format("{} NICs instead of {}", ports.count, before),
              fmt::format("{}nics", ports.count));
+    }
+  }
+
+  /// NICs evenly over what carries them.
+  void join_nics(int count) {
+    TopologySpec& spec = made_.spec;
+    DeviceGroup* nics = network_group(spec);
+    if (nics == nullptr || nics->kind != DeviceKind::nic) return;
+    nics->count = count;
+    for (const DeviceGroup& group : spec.devices)
+      if (count < group.count && stand_apart(group.name))
+        gather(group.name, endpoints_of(spec) % count == 0 ? count : 1);
+    for (LinkGroup& link : spec.links) {
+      const bool outwards = link.from == nics->name;
+      if (!outwards && link.to != nics->name) continue;
+      if (!outwards) std::swap(link.from, link.to);
+      const int carriers = group_of(spec, link.to)->count;
+      link.pairs.clear();
+      link.wiring = count == carriers ? Wiring::one_to_one : count > carriers ? Wiring::spread : Wiring::pairs;
+      for (int nic = 0; count < carriers && nic < count; ++nic) link.pairs.emplace_back(nic, nic * carriers / count);
     }
   }
 
@@ -228,6 +257,16 @@ class Making {
     return out;
   }
 
+  /// Of any module of the GPU's generation, by NVIDIA's data sheets; unlimited where it is not known.
+  double most_nvlink() const {
+    const int capability = known_.capability.value_or(0);
+    if (capability >= 100) return 18 * 50e9;
+    if (capability >= 90) return 18 * 25e9;
+    if (capability >= 80) return 12 * 25e9;
+    if (capability >= 70) return 6 * 25e9;
+    return capability >= 60 ? 4 * 20e9 : std::numeric_limits<double>::infinity();
+  }
+
   /// Said; 0: not said.
   double wanted_nvlink() const {
     const NvlinkWords& said = known_.nvlink;
@@ -238,8 +277,8 @@ class Making {
              (said.per_pair ? std::max(1, (known_.gpus > 0 ? known_.gpus : endpoints_of(made_.spec)) - 1) : 1);
     // Of the same GPU the described machine has it; of another as many links as its generation's modules have.
     if (like_ == 3 || said.generation == 0) return nvlink_of_gpu();
-    constexpr std::array links{6, 12, 18, 18};
-    return one ? one->value() * links[static_cast<std::size_t>(said.generation - 2)] : 0;
+    constexpr std::array links{4, 6, 12, 18, 18};
+    return one ? one->value() * links[static_cast<std::size_t>(said.generation - 1)] : 0;
   }
 
   Bandwidth rate_of(DeviceKind end, LinkKind kind) const {
@@ -324,26 +363,6 @@ class Making {
     group_of(made_.spec, group)->count = count;
     for (LinkGroup& link : made_.spec.links)
       if (link.to == group && link.from != made_.spec.network_devices) link.wiring = Wiring::spread;
-  }
-
-  /// NICs evenly over what carries them.
-  void join_nics(int count) {
-    TopologySpec& spec = made_.spec;
-    DeviceGroup* nics = network_group(spec);
-    if (nics == nullptr || nics->kind != DeviceKind::nic) return;
-    nics->count = count;
-    for (const DeviceGroup& group : spec.devices)
-      if (count < group.count && stand_apart(group.name))
-        gather(group.name, endpoints_of(spec) % count == 0 ? count : 1);
-    for (LinkGroup& link : spec.links) {
-      const bool outwards = link.from == nics->name;
-      if (!outwards && link.to != nics->name) continue;
-      if (!outwards) std::swap(link.from, link.to);
-      const int carriers = group_of(spec, link.to)->count;
-      link.pairs.clear();
-      link.wiring = count == carriers ? Wiring::one_to_one : count > carriers ? Wiring::spread : Wiring::pairs;
-      for (int nic = 0; count < carriers && nic < count; ++nic) link.pairs.emplace_back(nic, nic * carriers / count);
-    }
   }
 
   /// A slot that is narrower than its NIC is not what was built.
@@ -445,6 +464,14 @@ Diagnostic nothing_like(const MeasuredFacts& facts, const Known& known) {
 }  // namespace derive
 
 int endpoints_of(const TopologySpec& spec) { return derive::gpus_of(spec)->count; }
+
+TopologySpec with_ports(const TopologySpec& spec, int ports) {
+  const std::vector<TopologySpec> none;
+  const MeasuredFacts unsaid;
+  derive::Making making(none, spec, unsaid, {});
+  making.join_nics(ports);
+  return std::move(making).take().spec;
+}
 
 Result<DerivedMachine> derive_machine(const std::vector<TopologySpec>& all, const MeasuredFacts& facts, int per_node) {
   const derive::Known known = derive::known_of(facts, per_node);

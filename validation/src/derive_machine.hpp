@@ -19,6 +19,9 @@ struct DerivedMachine {
 /// Endpoints that a node of it has.
 int endpoints_of(const TopologySpec&);
 
+/// With so many NICs on each node, over which what carries them is spread evenly.
+TopologySpec with_ports(const TopologySpec&, int ports);
+
 /// The machine of a table on `per_node` ranks of each node, made of one of these; fails with what is not said where
 /// nothing is like it.
 Result<DerivedMachine> derive_machine(const std::vector<TopologySpec>&, const MeasuredFacts&, int per_node);

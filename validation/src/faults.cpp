@@ -27,6 +27,7 @@
 #include "collcast/base/units.hpp"
 #include "collcast/nccl/run.hpp"
 #include "collcast/validation/validate.hpp"
+#include "derive_machine.hpp"
 #include "nccl_prediction.hpp"
 
 namespace collcast {
@@ -93,20 +94,26 @@ struct Case {
   Slowness by;
 };
 
-/// Median of measured over what another set of variables would give, over large sizes.
-std::optional<double> slowness_under(const Case& one, const std::function<void(nccl::Environment&)>& change) {
-  nccl::Environment environment = one.place.environment;
-  change(environment);
-  const Result<nccl::Communicator> c = connect(*one.place.fabric, one.place.group, environment);
+/// Median of measured over what another machine or other variables would give, from a size on: NCCL chooses anew.
+std::optional<double> slowness_on(const Fabric& fabric, const nccl::Environment& environment, const Case& one,
+                                  Bytes least) {
+  const Result<nccl::Communicator> c = connect(fabric, one.place.group, environment);
   if (!c) return std::nullopt;
   std::vector<double> ratios;
   for (const Deviation& row : one.table.rows) {
-    if (row.size < large) continue;
+    if (row.size < least) continue;
     const Result<nccl::Plan> plan = nccl_plan(*c, one.place, one.place.request(row.size));
     if (!plan) return std::nullopt;
     ratios.push_back(row.measured / nccl::run(*c, one.place.kind, row.size, *plan).time());
   }
   return middle(std::move(ratios));
+}
+
+/// The same of other variables, over large sizes.
+std::optional<double> slowness_under(const Case& one, const std::function<void(nccl::Environment&)>& change) {
+  nccl::Environment environment = one.place.environment;
+  change(environment);
+  return slowness_on(*one.place.fabric, environment, one, large);
 }
 
 bool is_alike(double ratio) { return std::abs(std::log(ratio)) <= std::log(1 + alike); }
@@ -140,29 +147,19 @@ void look_at_protocol(const Case& one, std::vector<Fault>& out) {
         "NCCL_DEBUG_SUBSYS=TUNING prints the choice");
 }
 
-/// Median of measured over what NICs of a share of their rate would give, over the largest sizes.
-double slowness_with(const Case& one, double share) {
-  nccl::Communicator c = one.c;
-  const auto less = [share](Bandwidth& rate) { rate = rate * share; };
-  less(c.nics.rate);
-  less(c.tree.between);
-  if (c.nodes == 2) less(c.tree.inside);
-  if (c.nvls) less(c.nvls->between);
-  std::vector<double> ratios;
-  const Bytes least = top_sizes(one.table);
-  for (const Deviation& row : one.table.rows) {
-    if (row.size < least) continue;
-    const Result<nccl::Plan> plan = nccl_plan(one.c, one.place, one.place.request(row.size));
-    if (!plan) continue;  // variables that were given made it one
-    ratios.push_back(row.measured / nccl::run(c, one.place.kind, row.size, *plan).time());
-  }
-  return middle(std::move(ratios));
+/// Whether over the largest sizes it is as on that machine.
+bool is_as_on(const TopologySpec& spec, const Case& one) {
+  const Result<Fabric> fabric = Fabric::build(spec, one.place.fabric->nodes());
+  if (!fabric) return false;
+  const auto slowness = slowness_on(*fabric, one.place.environment, one, top_sizes(one.table));
+  return slowness && is_alike(*slowness);
 }
 
 void look_at_rails(const Case& one, std::vector<Fault>& out) {
   const int nics = nics_in_use(one);
+  const TopologySpec& spec = one.place.fabric->spec();
   for (int k = nics / 2; k >= 1; --k) {
-    if (nics % k != 0 || !is_alike(slowness_with(one, static_cast<double>(k) / nics))) continue;
+    if (nics % k != 0 || !is_as_on(with_ports(spec, network_ports(spec) * k / nics), one)) continue;
     return add(out, "rails",
                fmt::format("{} the forecast at the largest sizes, as with {} of {} NICs of {}", times(*one.by.top), k,
                            nics, gbps(one.c.nics.rate.value())),
@@ -173,7 +170,9 @@ void look_at_rails(const Case& one, std::vector<Fault>& out) {
 
 void look_at_ports(const Case& one, std::vector<Fault>& out) {
   for (const int part : {2, 4}) {
-    if (!is_alike(slowness_with(one, 1.0 / part))) continue;
+    TopologySpec slower = one.place.fabric->spec();
+    set_network_rate(slower.network, network_rate(slower.network) * (1.0 / part));
+    if (!is_as_on(slower, one)) continue;
     return add(
         out, "port",
         fmt::format("{} the forecast at the largest sizes, as with 1/{} of a NIC's {}: an older generation's port",

@@ -206,8 +206,8 @@ NvlinkWords parse_nvlink(std::string_view text) {
 }
 
 std::optional<Bandwidth> nvlink_rate(int generation) {
-  if (generation < 2 || generation > 5) return std::nullopt;
-  return Bandwidth(generation == 5 ? 50e9 : 25e9);
+  if (generation < 1 || generation > 5) return std::nullopt;
+  return Bandwidth(generation == 1 ? 20e9 : generation == 5 ? 50e9 : 25e9);
 }
 
 std::optional<BridgedCard> bridged_card(const GpuName& gpu) {

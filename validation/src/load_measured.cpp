@@ -90,6 +90,11 @@ std::string second_sidecar_of(const std::string& table) {
   return fs::exists(first, ignored) && fs::exists(second, ignored) ? second.string() : std::string();
 }
 
+/// Or says that there is none to say.
+bool says_version(std::string_view text) {
+  return text.empty() || text.starts_with("unknown") || text == "none" || (text.front() >= '0' && text.front() <= '9');
+}
+
 Result<Readings> read_csv_with_sidecar(std::istream& in, const std::string& file) {
   std::optional<MeasuredFacts> sidecar;
   const std::string beside = sidecar_of(file);
@@ -104,6 +109,14 @@ Result<Readings> read_csv_with_sidecar(std::istream& in, const std::string& file
   PassedOver unknown;
   for (const std::string& key : sidecar->unknown_keys) unknown.add(key);
   unknown.finish(readings, {beside}, "key");
+  if (!sidecar->datatype.empty() && !is_type(sidecar->datatype))
+    readings.warnings.push_back(
+        unknown_type(sidecar->place_of("dtype"), sidecar->datatype, "it is as if it were not there"));
+  if (!says_version(sidecar->nccl_version))
+    readings.warnings.push_back(
+        {sidecar->place_of("nccl_version"),
+         fmt::format("nccl_version is '{}': it is as if it were not there", printable(sidecar->nccl_version)),
+         "expected a version such as 2.27.3, or unknown"});
   if (const std::string second = second_sidecar_of(file); !second.empty())
     readings.warnings.push_back(
         {{second},

@@ -117,7 +117,7 @@ nccl::Environment environment_of(const MeasuredFacts& facts, const TopologySpec&
   }
   const Result<nccl::Environment> all = nccl::read_environment(settings);
   nccl::Environment out = all ? *all : nccl::Environment();
-  out.launch = {version_of(stated_version(facts, spec)), facts.one_process};
+  out.launch = {version_of(stated_version(facts, spec)), facts.one_process, {facts.datatype, facts.rows.operation}};
   return out;
 }
 

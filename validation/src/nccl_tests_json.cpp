@@ -506,7 +506,7 @@ class JsonReader : public nlohmann::json_sax<json> {
       const auto is_of_cpu = [](const ResultRow::Placement& p) { return p.has_cpu_time && !p.has_time; };
       if (is_of_cpu(row_.out_of_place) || is_of_cpu(row_.in_place)) ++cpu_times_;
     }
-    if (table_.facts.datatype.empty()) table_.facts.datatype = row_.type;
+    add_type(table_.facts, type);
     evidence_.add_operation(row_.operation, here());
     keep(row_.out_of_place, false);
     keep(row_.in_place, true);

@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "collcast/validation/measured_table.hpp"
+#include "line_prefix.hpp"
 #include "lines.hpp"
 #include "printed_rate.hpp"
 #include "rank_count.hpp"
@@ -25,34 +26,9 @@ namespace collcast {
 
 namespace {
 
-bool all_digits(std::string_view word) {
-  return !word.empty() && std::all_of(word.begin(), word.end(), [](char c) { return c >= '0' && c <= '9'; });
-}
-
-/// "[1,0]<stdout>:" of mpirun --tag-output, "0: " of srun --label: how many characters stand before the line itself.
-std::size_t launcher_prefix(std::string_view line) {
-  const std::size_t colon = line.find(':');
-  if (colon == std::string_view::npos) return 0;
-  const std::string_view before = line.substr(0, colon);
-  const bool tagged = before.starts_with('[') && before.find("<std") != std::string_view::npos;
-  const std::size_t first = before.find_first_not_of(' ');
-  const bool labelled = first != std::string_view::npos && all_digits(before.substr(first));
-  return tagged || labelled ? colon + 1 : 0;
-}
-
 /// Of a row: date and time of day.
 constexpr std::size_t stamp_words = 2;
 constexpr const char* size_expected = "expected a whole number of bytes, from 0 to 2^62";
-
-/// "2026-11-25T07:00:00.25Z " of kubectl logs --timestamps and its kin.
-std::size_t time_stamp(std::string_view line) {
-  constexpr std::string_view form = "dddd-dd-ddTdd:dd:dd";
-  if (line.size() <= form.size()) return 0;
-  for (std::size_t i = 0; i < form.size(); ++i)
-    if (form[i] == 'd' ? !all_digits(line.substr(i, 1)) : line[i] != form[i]) return 0;
-  const std::size_t blank = line.find(' ', form.size());
-  return blank == std::string_view::npos ? line.size() : blank + 1;
-}
 
 /// The line with blanks in the place of what tells a terminal colours ("ESC[32m"), so that columns stay where they are.
 std::string without_colours(std::string_view line) {
@@ -85,8 +61,7 @@ class LogReader {
   void line(const Lines& lines) {
     const std::string plain = without_colours(lines.text());
     std::string_view text = plain;
-    const std::size_t stamp = time_stamp(text);
-    const std::size_t skipped = stamp + launcher_prefix(text.substr(stamp));
+    const std::size_t skipped = prefix_.length(text);
     skipped_ = static_cast<int>(skipped);
     text.remove_prefix(skipped);
     const std::size_t first = text.find_first_not_of(" \t");
@@ -328,11 +303,12 @@ class LogReader {
   }
   void left_out(const Lines& lines, const std::vector<Word>& row) {
     lacking_ = true;
-    leave_out(out_,
-              {lines.at(row[0].column + skipped_),
-               fmt::format("'{}' stands before the size: this row is left out", printable(row[0].text)),
-               "expected size, count and type; of what launchers write before a line '0:' and '[1,0]<stdout>:' are "
-               "known"});
+    leave_out(
+        out_,
+        {lines.at(row[0].column + skipped_),
+         fmt::format("'{}' stands before the size: this row is left out", printable(row[0].text)),
+         "expected size, count and type; what a launcher writes before lines is known where it also stands before "
+         "the test's first, '# nThread ...'"});
   }
 
   void measured(const Lines& lines, std::vector<Word> row) {
@@ -385,7 +361,7 @@ class LogReader {
     if (placements == 2) one_placement(lines, row, first + width, *size, true);
     if (test_.facts.collective.empty()) test_.facts.collective = kind_;
     if (test_.facts.nccl_version.empty()) test_.facts.nccl_version = nccl_version_;
-    if (test_.facts.datatype.empty()) test_.facts.datatype = std::string(row[2].text);
+    add_type(test_.facts, row[2].text);
   }
 
   void one_placement(const Lines& lines, const std::vector<Word>& row, std::size_t first, Bytes size, bool in_place) {
@@ -524,6 +500,7 @@ class LogReader {
   std::optional<Diagnostic> odd_row_;
   MeasuredTable test_;
   TableHead heading_;
+  LinePrefix prefix_;
   std::set<int> ranks_;
   std::optional<Diagnostic> repeated_;  ///< the first rank that the test at hand lists twice
   std::set<std::string> hosts_, processes_, groups_;

@@ -67,9 +67,18 @@ void RankEvidence::add_operation(std::string_view word, const Location& where) {
   if (rows.operation.empty()) {
     rows.operation = word;
     if (rows.ratio == 0) rows.where = where;
+  } else if (rows.operation != "none" && word != "none" && rows.operation != word) {
+    rows.operation = "several operations";
   }
   mixed = (rows.operation == "none") != (word == "none");
   if (mixed) rows.operation.clear();
+}
+
+void add_type(MeasuredFacts& facts, std::string_view type) {
+  if (facts.datatype.empty())
+    facts.datatype = type;
+  else if (facts.datatype != type && !type.empty())
+    facts.datatype = "several types";
 }
 
 std::string doubt_of_ranks(const MeasuredFacts& facts, const RankEvidence& evidence) {

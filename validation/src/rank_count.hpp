@@ -38,6 +38,9 @@ struct RankEvidence {
   void add(const std::optional<PrintedRates>&, const Location&);
   void add_operation(std::string_view, const Location&);
 };
+/// The type of a row, of which a table may have several (nccl-tests -d all).
+void add_type(MeasuredFacts&, std::string_view type);
+
 /// Why `facts.ranks` cannot be right; empty where nothing speaks against it.
 std::string doubt_of_ranks(const MeasuredFacts& facts, const RankEvidence&);
 

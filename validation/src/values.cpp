@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 
@@ -31,6 +32,10 @@ std::optional<Seconds> read_microseconds(std::string_view text) {
 bool is_no_time(std::string_view text) {
   const auto value = to_number<double>(text);
   return value && ((*value >= 0 && *value < least_microseconds) || !std::isfinite(*value));
+}
+
+bool all_digits(std::string_view word) {
+  return !word.empty() && std::all_of(word.begin(), word.end(), [](char c) { return c >= '0' && c <= '9'; });
 }
 
 std::optional<int> read_whole(std::string_view text) {

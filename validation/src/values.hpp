@@ -14,6 +14,8 @@ std::optional<Bytes> read_size(std::string_view);
 std::optional<Seconds> read_microseconds(std::string_view);
 /// What a test prints where it has no time: 0, nan or inf.
 bool is_no_time(std::string_view);
+/// And at least one.
+bool all_digits(std::string_view);
 /// Digits with an optional sign, to 10^9.
 std::optional<int> read_whole(std::string_view);
 /// What any column of numbers may hold, nan and inf too.

@@ -49,10 +49,20 @@ struct Files {
 /// Whether a ring may leave a node by another NIC than it came in by: never, always, or where no other fits.
 enum class CrossNic { never, always, if_needed };
 
-/// How a job was started, which no variable says.
+/// What calls reduce, in the words of nccl-tests; empty: not said.
+struct Reduced {
+  std::string type, operation;
+  bool by_nvswitch() const;  ///< NVSwitches can
+  bool by_network() const;   ///< switches of the network can
+};
+
+std::string text_of(const Reduced&);  ///< "prod of float"
+
+/// How a job was started and what it reduces, which no variable says.
 struct Launch {
   int version = 0;           ///< of NCCL, as it counts (20804 is 2.8.4); 0: not known, as a current one
   bool one_process = false;  ///< the ranks of a node are threads or GPUs of one process
+  Reduced reduced{};
 };
 
 struct Environment {

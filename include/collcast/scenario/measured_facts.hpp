@@ -23,7 +23,8 @@ struct MeasuredFacts {
   std::string collective;  ///< nccl-tests' word, whether it is one of ours or not
   std::string system;      ///< the name that topologies list
   std::string gpu, nvlink, nics;
-  std::string nccl_version, datatype, source, note;
+  std::string nccl_version, source, note;
+  std::string datatype;   ///< in nccl-tests' words, "several types" of rows that have unlike ones; empty: not said
   std::string backend;    ///< the library that ran, in the words of `collcast backends`; empty: not said
   std::string algorithm;  ///< that ran, in the library's words; empty: not said
   Health health = Health::unknown;
@@ -50,8 +51,8 @@ struct MeasuredFacts {
   struct Rows {
     double ratio = 0;                        ///< busbw over algbw; 0: not said
     double least_ratio = 0, most_ratio = 0;  ///< that its rounding leaves
-    std::string operation;                   ///< reduced by, "none" where nothing was; empty: not said, or both
-    Location where{};                        ///< of the ratio, else of the first operation
+    std::string operation;  ///< "none", or reduced by, "several operations" too; empty: not said, or both
+    Location where{};       ///< of the ratio, else of the first operation
   };
   Rows rows;
   /// Nowhere for what no sidecar says.
