@@ -125,7 +125,9 @@ Parsed<Bytes> size_of(double bytes, std::optional<std::int64_t> exact) {
 Parsed<Bytes> parse_bytes(std::string_view text) {
   const std::optional<double> bytes = scaled(text, byte_units);
   if (!bytes) return {false, {}, expected_size + unit_in_other_case(text, byte_units)};
-  return size_of(*bytes, whole_bytes(text));
+  // 28.3GiB are the nearest whole byte, as people copy them from a page; 0.5B are none.
+  const bool rounds = *bytes >= 1 && split_number(text)->unit != "B";
+  return size_of(rounds ? std::round(*bytes) : *bytes, whole_bytes(text));
 }
 
 Parsed<Bytes> parse_bytes_or_number(std::string_view text) {

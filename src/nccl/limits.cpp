@@ -47,8 +47,6 @@ double ll_channel(std::size_t generation) {
 
 bool over_host(const Communicator& c) { return c.ring.type_between >= PathType::phb; }
 
-double of_channel(Bytes size, const Plan& plan) { return static_cast<double>(size.value()) / plan.channels; }
-
 /// Simple and LL128 in trees halve their chunk while there are too few of them to fill the tree [src/enqueue.cc].
 double tree_chunk(const Communicator& c, Bytes size, const Plan& plan) {
   double chunk = slot(c.environment, plan.protocol);
@@ -289,55 +287,8 @@ double until_first_round(const Communicator& c, const Plan& plan, const Limits& 
   return std::max(0.0, until - std::max(0.0, gaps - bytes)) + last_in_line;
 }
 
-Chunks chain_chunks(const Communicator& c, Bytes size, const Plan& plan) {
-  const double all = of_channel(size, plan), most = slot(c.environment, plan.protocol);
-  const double count = std::max(1.0, std::ceil(all / most));
-  return {count, all / count};
-}
-
-namespace {
-
-/// Seconds that a chunk takes of a GPU's threads under LL: as many passes as its threads need, which a load's latency
-/// holds and not what they move.
-double ll_passes(const Communicator& c, const Limits& l, double chunk) {
-  return us * fitted::ll_pass[row_of(c)] * chunk / l.first_pass;
-}
-
-/// Of the way around all nodes, what a call waits for.
-double loops_per_call(const Communicator& c, const Plan& plan) {
-  if (c.chain_waits.empty()) return 0;
-  const std::size_t channels = std::min(c.chain_waits.size(), static_cast<std::size_t>(plan.channels));
-  return c.chain_waits[channels - 1];
-}
-
-}  // namespace
-
-Limits chain_limits(const Communicator& c, const Plan& plan, const Chunks& cut) {
-  Limits out = ring_limits(c, plan);
-  if (plan.protocol != Protocol::ll) return out;
-  const double passes = ll_passes(c, out, cut.chunk);
-  if (c.nodes == 1) {
-    out.channel = std::min(out.channel, cut.chunk / passes);
-    return out;
-  }
-  // Between nodes each chunk but a call's first waits for its lines, too.
-  out.channel = cut.chunk / (passes + (1 - 1 / cut.count) * cut.chunk / out.channel);
-  out.ll_network = unlimited;
-  return out;
-}
-
-double chain_latency(const Communicator& c, const Limits& l, const Plan& plan, const Chunks& cut) {
-  const bool by_line = plan.protocol != Protocol::simple;
-  const double handshake = (by_line ? 1 : fitted::chain_hops) * l.hop, loops = loops_per_call(c, plan);
-  if (loops == 0) return handshake;
-  const double moved = plan.protocol == Protocol::ll ? ll_passes(c, l, cut.chunk) : cut.chunk / l.channel;
-  const double between = network_hop(l, cut.chunk) + moved + cut.chunk * plan.channels / l.nics;
-  return handshake + loops * ((c.ranks - c.nodes) * (l.hop + (by_line ? 0 : moved)) + c.nodes * between);
-}
-
 Chunks tree_chunks(const Communicator& c, Bytes size, const Plan& plan) {
-  const double count = std::max(1.0, std::ceil(of_channel(size, plan) / tree_chunk(c, size, plan)));
-  return {count, of_channel(size, plan) / count};
+  return Chunks::of(of_channel(size, plan), tree_chunk(c, size, plan));
 }
 
 namespace {

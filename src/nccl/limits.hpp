@@ -119,9 +119,17 @@ double ring_gpu(const Limits&, double hops, const Plan&);
 double until_first_round(const Communicator&, const Plan&, const Limits&, double latency, double hops, double bytes,
                          double gaps);
 
-/// Of a channel's data.
+/// Of a call's data.
+inline double of_channel(Bytes size, const Plan& plan) { return static_cast<double>(size.value()) / plan.channels; }
+/// Of a channel's data: full ones and a rest. Per byte they count as so many of the mean size; on its way the first
+/// does.
 struct Chunks {
   double count = 1, chunk = 0;
+  double first = 0;
+  static Chunks of(double all, double most) {
+    const double count = std::max(1.0, std::ceil(all / most));
+    return {count, all / count, std::min(all, most)};
+  }
 };
 Chunks chain_chunks(const Communicator&, Bytes size, const Plan&);
 /// Of a chain's channels, which under LL may have few threads.
@@ -163,6 +171,9 @@ double tree_port(const Communicator&, const Limits&, const Plan&);
 double tree_drive(const Communicator&, const Limits&, const Plan&);
 /// Of a tree's chunk, which go on one by one inside a node: under LL and LL128, whose lines do.
 int tree_pieces(const Communicator&, const Plan&, const Chunks&);
+/// Seconds that a chunk, a tree's first, takes up the longest way to the root and down again, beyond the busiest rank's
+/// chunks.
+double tree_latency(const Communicator&, const Limits&, const Plan&, const Chunks&);
 /// What holds that rate: NCCL's cap on a tree's channel, or the links that its search booked.
 const char* tree_rate_name(const Communicator&, const Plan&);
 /// Messages of a tree's chunk through a NIC, the mean of both trees: an inner node sends up and twice down in one and

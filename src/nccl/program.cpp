@@ -232,6 +232,8 @@ Result<Program> tree_program(const Question& q) {
     rates.hop = streamed;
   }
   double before = l.start + tree_way_up_alone(q.c, l, q.plan, cut);
+  // Chunks are all of the mean size here: what the first, a full one, takes longer on its way.
+  before += tree_latency(q.c, l, q.plan, cut) - tree_latency(q.c, l, q.plan, {cut.count, cut.chunk, cut.chunk});
   if (q.c.nodes > 1) {
     const double each = channels_of_a_nic(q.c, q.plan) * cut.chunk, lines = through_network(l, cut.chunk);
     rates.nic = most / nics_of_trees(q.c);

@@ -20,15 +20,15 @@ Run finished(double start, double latency, const Load& data, double chunk, doubl
 Run run_chain(const Communicator& c, CollectiveKind kind, Bytes size, const Plan& plan) {
   const Chunks cut = chain_chunks(c, size, plan);
   const Limits l = chain_limits(c, plan, cut);
-  const auto [chunks, chunk] = cut;
+  const double chunk = cut.chunk;
   const double all = chunk * plan.channels;
   Load data = longest({{chunk / l.channel, "channels"},
                        {all / l.gpu, l.gpu_name},
                        {all / l.nics, l.nics_name},
                        {ring_spines(c, kind, plan, 1, chunk), spines_name},
                        {through_network(l, chunk), "messages"}});
-  data.seconds *= chunks;
-  return finished(l.start, chain_latency(c, l, plan, cut), data, chunk, chunks);
+  data.seconds *= cut.count;
+  return finished(l.start, chain_latency(c, l, plan, cut), data, cut.first, cut.count);
 }
 
 /// By uneven NICs, until the last of all chunks that a ring's channel sends through the busiest one is there: by LL and
@@ -106,25 +106,9 @@ Run run_tree(const Communicator& c, Bytes size, const Plan& plan) {
   const Limits l = limits(c, plan, true);
   const Chunks cut = tree_chunks(c, size, plan);
   Load data = tree_load(c, l, plan, cut);
-  const bool by_line = plan.protocol != Protocol::simple;
-  const double moved = cut.chunk / l.channel, piece = cut.chunk / tree_pieces(c, plan, cut), each = data.seconds;
-  // All channels' first chunks, of LL and LL128 pieces, come up a chain at once, over links that they share; a piece's
-  // hop has what threads take for it.
-  const double of_link = piece * plan.channels / tree_port(c, l, plan);
-  const double shared = by_line ? std::max(0.0, of_link - piece / tree_drive(c, l, plan)) : of_link;
   // The first chunk's pass is in the way, too. A NIC has chunks of both trees, of which one alone comes first.
   data.seconds *= cut.count - (c.nodes > 1 ? 0.5 : 0);
-  const auto seconds = [&](const TreeWay& way) {
-    // LL and LL128 go on line by line inside a node; a NIC's message is the whole chunk under either.
-    const double stops = by_line ? 1 : 2 * way.inside;
-    // Of what is shared the busiest GPU's own is in the data.
-    return 2 * (way.inside * l.hop + way.levels * network_hop(l, cut.chunk)) +
-           std::max(stops * moved, 2 * way.inside * shared - each) +
-           2 * way.levels * (moved + through_network(l, cut.chunk));
-  };
-  double longest_way = 0;
-  for (const TreeWay& way : tree_ways(c, plan)) longest_way = std::max(longest_way, seconds(way));
-  return finished(l.start, longest_way, data, cut.chunk, cut.count);
+  return finished(l.start, tree_latency(c, l, plan, cut), data, cut.first, cut.count);
 }
 
 /// A loop's chunks through the switch and, of several nodes, over the tree between them.

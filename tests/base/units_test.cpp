@@ -20,6 +20,10 @@ TEST_CASE("decimal and binary sizes differ") {
   CHECK_FALSE(parse_bytes("4503599627370497KiB").ok);  // 2^52 + 1 of them
   CHECK(parse_bytes("256 KiB").value == Bytes(256 * 1024));
   CHECK(parse_bytes("1.5KiB").value == Bytes(1536));
+  // 28.3 x 2^30 = 30386893619.2; the nearest whole byte. Of less than one none is near.
+  CHECK(parse_bytes("28.3GiB").value == Bytes(30386893619));
+  CHECK(parse_bytes("4.9MiB").value == Bytes(5138022));
+  CHECK_FALSE(parse_bytes("0.0001KiB").ok);
 }
 
 TEST_CASE("a bare number is bytes only where allowed") {

@@ -7,6 +7,7 @@
 
 #include "machines.hpp"
 #include "nccl/chain_waits.hpp"
+#include "nccl/limits.hpp"
 #include "nccl/run_constants.hpp"
 
 using namespace collcast;
@@ -105,6 +106,24 @@ TEST_CASE("of m rotations of an order m - 1 loops take m calls, wherever the roo
   // Channels on one order wait for nothing, nor does a channel of one GPU.
   CHECK(waited({{0, 1, 2}, {0, 1, 2}}, 1) == 0);
   CHECK(waited({{3}, {3}}, 3) == 0);
+}
+
+TEST_CASE("a few bytes beyond whole slots make no chain and no tree quicker") {
+  // Eight bytes of each channel more are a chunk of their own, behind whole ones; what goes around is a whole one.
+  for (const char* machine : {"aws-p4d", "dgx-h100"})
+    for (const auto& [kind, algorithm] : {std::pair(CollectiveKind::broadcast, Algorithm::ring),
+                                          std::pair(CollectiveKind::all_reduce, Algorithm::tree)})
+      for (const Protocol protocol : {Protocol::ll, Protocol::ll128, Protocol::simple}) {
+        const Communicator c =
+            test::communicator(machine, 4, 0, test::environment({{"NCCL_PROTO", "LL,LL128,Simple"}}));
+        const Plan plan = test::planned_as(c, kind, Bytes(1 << 28), algorithm, protocol);
+        const auto slot = static_cast<std::int64_t>(nccl::slot(c.environment, protocol));
+        CAPTURE(machine, to_string(kind), static_cast<int>(protocol), plan.channels, slot);
+        for (const int slots : {1, 2, 8, 32}) {
+          const Bytes whole(plan.channels * slot * slots), more(whole.value() + 8 * plan.channels);
+          CHECK(nccl::run(c, kind, more, plan).time() >= nccl::run(c, kind, whole, plan).time());
+        }
+      }
 }
 
 TEST_CASE("a chain shows its way where its channels pass the GPUs in unlike orders") {

@@ -19,7 +19,7 @@ struct Parsed {
   std::string expected;
 };
 
-/// [0, 2^62] bytes: B kB MB GB TB KiB MiB GiB TiB, whole after scaling.
+/// [0, 2^62] bytes: B kB MB GB TB KiB MiB GiB TiB, to the nearest whole byte, of B whole.
 Parsed<Bytes> parse_bytes(std::string_view text);
 /// The same, or a number without a unit, which is one of bytes.
 Parsed<Bytes> parse_bytes_or_number(std::string_view text);
