@@ -2,6 +2,8 @@
 // have. What does not fit the layout or the machine is check_step's question.
 #include <fmt/format.h>
 
+#include <tuple>
+
 #include "collcast/workload/limits.hpp"
 #include "scenario/files.hpp"
 #include "scenario/parse.hpp"
@@ -38,15 +40,16 @@ Result<std::optional<TransformerConfig>> load_config(std::string name, const Loc
   return read_hf_config(*text, name, beside, origins, warnings, quantized);
 }
 
-/// Head sizes that follow from the others unless they were given.
-void complete_model(Reader& reader, const Object& o, TransformerConfig& m, const TransformerConfig& base) {
+/// Head sizes that follow from the others unless they were given, by the scenario or by the config.json of `base`.
+void complete_model(Reader& reader, const Object& o, TransformerConfig& m, const TransformerConfig& base,
+                    bool states_head_dim) {
   const Origins& origins = reader.origins();
   if (m.latent.kv_rank > 0) return;
   if (!origins.good("model.heads") || !origins.good("model.kv_heads") || m.heads < 1) return;
   // What the file lacks and the scenario gives is in `base`, too, and head_dim of the file is of it.
   const bool reshaped = m.hidden != base.hidden || m.heads != base.heads;
   if (!o.has("kv_heads") && (base.kv_heads == 0 || base.kv_heads == base.heads)) m.kv_heads = m.heads;
-  if (!o.has("head_dim") && (base.head_dim == 0 || reshaped) && origins.good("model.hidden")) {
+  if (!o.has("head_dim") && (base.head_dim == 0 || (reshaped && !states_head_dim)) && origins.good("model.hidden")) {
     if (m.hidden % m.heads != 0) {
       reader.error({origins.of("model.hidden"),
                     fmt::format("model.hidden {} is not a multiple of model.heads {}{}", m.hidden, m.heads,
@@ -72,6 +75,14 @@ struct FromConfig {
   bool is_read = false;
   std::optional<Location> left_out;  ///< layers that predict further tokens
   Origins places;
+
+  /// Not made of hidden and heads: by a key of its own, or by the family.
+  bool states_head_dim() const {
+    if (model.heads == 0 || model.head_dim * model.heads != model.hidden) return model.head_dim != 0;
+    const Location own = places.of("model.head_dim"), of_hidden = places.of("model.hidden");
+    return places.knows("model.head_dim") &&
+           std::tie(own.file, own.line, own.column) != std::tie(of_hidden.file, of_hidden.line, of_hidden.column);
+  }
 };
 FromConfig read_config(Reader& reader, Object& o, bool trains, const std::string& file,
                        const std::vector<std::string>& scenarios, std::optional<Quantization>& quantized) {
@@ -252,7 +263,7 @@ TransformerConfig read_model(Reader& reader, const Node& node, bool trains, cons
     m.head_dim = m.latent.nope + m.latent.rope;
     if (!reader.good("model.mla.nope") || !reader.good("model.mla.rope")) reader.spoil("model.head_dim");
   }
-  complete_model(reader, o, m, base);
+  complete_model(reader, o, m, base, from.states_head_dim());
   warn_of_unused_width(reader, o, from, m);
   if (m.name.empty()) m.name = "model";
   return m;

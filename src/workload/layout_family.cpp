@@ -23,6 +23,7 @@
 #include "workload/plan.hpp"
 #include "workload/slowdown.hpp"
 #include "workload/stretches.hpp"
+#include "workload/ways.hpp"
 #include "workload/wire.hpp"
 
 namespace collcast {
@@ -56,13 +57,16 @@ bool same_site(const Site& a, const Site& b) {
   return same_ranks(a.group, b.group) && std::ranges::equal(a.alongside, b.alongside, same_ranks);
 }
 
+/// Of a stage's groups of one kind, by the ways in which they lie; the slowest counts.
+using Sites = std::vector<std::size_t>;
+
 /// Stages that price alike.
 struct StageKind {
   int stage = 0;  ///< the first of them
-  std::size_t tp = 0, cp = 0, dp = 0, shards = 0, copies = 0;
-  std::size_t ep = 0, expert_tp = 0, expert_dp = 0, expert_shards = 0, expert_copies = 0;
+  Sites tp, cp, dp, shards, copies;
+  Sites ep, expert_tp, expert_dp, expert_shards, expert_copies;
   bool cp_slows = true;
-  double dispatched = 1;  ///< of the bytes of dispatch and combine
+  std::vector<double> dispatched;  ///< of the bytes of dispatch and combine, by site of `ep`
   struct Layer {
     UnitKind kind = UnitKind::layer;
     int chunk = 0;
@@ -123,34 +127,42 @@ class LayoutFamily::State {
     return sites_.size() - 1;
   }
 
-  std::size_t site(const Fabric& fabric, GroupOf group_of, Rank rank) {
-    const Group group = group_of(in_.layout, rank);
-    return site(moved_to_front(
-        fabric, {CollectiveKind::all_reduce, group, {}, 0, groups_alongside(in_.layout, fabric, group_of, group)}));
+  Sites sites(const Fabric& fabric, GroupOf group_of, int stage) {
+    Sites out;
+    for (const Way& way : ways_of(in_.layout, fabric, group_of, stage)) {
+      const Group group = group_of(in_.layout, way.rank);
+      out.push_back(site(moved_to_front(
+          fabric, {CollectiveKind::all_reduce, group, {}, 0, groups_alongside(in_.layout, fabric, group_of, group)})));
+    }
+    return out;
   }
 
   void add_stage(const Fabric& fabric, int stage) {
-    const Rank rank = rank_at(in_.layout, {0, stage, 0, 0, 0});
     StageKind kind;
     kind.stage = stage;
-    if (in_.layout.tp > 1) kind.tp = site(fabric, groups_along(Dimension::tp), rank);
-    if (in_.layout.cp > 1) kind.cp = site(fabric, groups_along(Dimension::cp), rank);
-    kind.cp_slows = messages_slow(groups_of(in_.layout, rank).cp, fabric);
-    if (in_.layout.replicas() > 1) kind.dp = site(fabric, replica_group, rank);
-    if (in_.layout.shards() > 1) kind.shards = site(fabric, shard_group, rank);
-    if (in_.layout.shard_copies() > 1) kind.copies = site(fabric, shard_copies, rank);
+    if (in_.layout.tp > 1) kind.tp = sites(fabric, groups_along(Dimension::tp), stage);
+    if (in_.layout.cp > 1) kind.cp = sites(fabric, groups_along(Dimension::cp), stage);
+    const GroupOf cp = groups_along(Dimension::cp);
+    kind.cp_slows = std::ranges::any_of(ways_of(in_.layout, fabric, cp, stage), [&](const Way& way) {
+      return messages_slow(cp(in_.layout, way.rank), fabric);
+    });
+    if (in_.layout.replicas() > 1) kind.dp = sites(fabric, replica_group, stage);
+    if (in_.layout.shards() > 1) kind.shards = sites(fabric, shard_group, stage);
+    if (in_.layout.shard_copies() > 1) kind.copies = sites(fabric, shard_copies, stage);
     if (in_.layout.ep > 1) {
       const GroupOf along = groups_along(Dimension::ep);
-      kind.ep = site(fabric, along, rank);
-      kind.dispatched = dispatched_share(in_, fabric, along(in_.layout, rank));
+      kind.ep = sites(fabric, along, stage);
+      for (const Way& way : ways_of(in_.layout, fabric, along, stage))
+        kind.dispatched.push_back(dispatched_share(in_, fabric, along(in_.layout, way.rank)));
     }
-    if (in_.model.experts.count > 0 && in_.layout.expert_tp() > 1) kind.expert_tp = site(fabric, expert_tp_group, rank);
+    if (in_.model.experts.count > 0 && in_.layout.expert_tp() > 1)
+      kind.expert_tp = sites(fabric, expert_tp_group, stage);
     if (experts_exchange()) {
-      kind.expert_dp = site(fabric, expert_replica_group, rank);
+      kind.expert_dp = sites(fabric, expert_replica_group, stage);
       // Otherwise only choices without ZeRO can come.
       const bool whole = shards_have_all_experts(in_.layout);
-      if (whole && expert_shards(in_.layout) > 1) kind.expert_shards = site(fabric, expert_shard_group, rank);
-      if (whole && expert_shard_copies(in_.layout) > 1) kind.expert_copies = site(fabric, expert_copies_group, rank);
+      if (whole && expert_shards(in_.layout) > 1) kind.expert_shards = sites(fabric, expert_shard_group, stage);
+      if (whole && expert_shard_copies(in_.layout) > 1) kind.expert_copies = sites(fabric, expert_copies_group, stage);
     }
     for (const StageLayer& layer : layers_of_stage(in_, stage))
       kind.layers.push_back({unit_of(kind_of_layer(in_, layer.number)), layer.chunk});
@@ -172,9 +184,10 @@ class LayoutFamily::State {
   }
 
   void add_boundary(const Fabric& fabric, int stage) {
-    std::vector<std::size_t> sites;
-    for (const CollectiveRequest& message : stage_messages(in_.layout, fabric, stage, {}))
-      sites.push_back(site(moved_to_front(fabric, message)));
+    Sites sites;
+    for (const Way& way : message_ways(in_.layout, fabric, stage))
+      for (const CollectiveRequest& message : stage_messages(in_.layout, fabric, stage, {}, way.rank))
+        sites.push_back(site(moved_to_front(fabric, message)));
     std::ranges::sort(sites);
     sites.erase(std::unique(sites.begin(), sites.end()), sites.end());
     const auto found = std::ranges::find(boundaries_, sites);
@@ -228,15 +241,24 @@ class LayoutFamily::State {
   }
 
   void add_tied(const Fabric& fabric) {
-    const Group pp = groups_of(in_.layout, rank_at(in_.layout, {})).pp;
+    const GroupOf along = groups_along(Dimension::pp);
     const auto ends = [&](const Group& g) { return Group::listed({g[0], g[in_.layout.pp - 1]}); };
-    Site place{CollectiveKind::all_reduce, ends(pp), {}, 0, {}};
-    for (const Group& other : groups_alongside(in_.layout, fabric, groups_along(Dimension::pp), pp))
-      place.alongside.push_back(ends(other));
-    tied_ = price(site(moved_to_front(fabric, place)), CollectiveKind::all_reduce, tied_bytes(in_));
+    Sites sites;
+    for (const Way& way : ways_of(in_.layout, fabric, along, 0)) {
+      const Group pp = along(in_.layout, way.rank);
+      Site place{CollectiveKind::all_reduce, ends(pp), {}, 0, {}};
+      for (const Group& other : groups_alongside(in_.layout, fabric, along, pp)) place.alongside.push_back(ends(other));
+      sites.push_back(site(moved_to_front(fabric, place)));
+    }
+    tied_ = price(sites, CollectiveKind::all_reduce, tied_bytes(in_));
     tied_errors_ = std::exchange(errors_, {});
   }
 
+  Seconds price(const Sites& sites, CollectiveKind kind, double size) {
+    Seconds slowest{};
+    for (const std::size_t site : sites) slowest = std::max(slowest, price(site, kind, size));
+    return slowest;
+  }
   Seconds price(std::size_t site, CollectiveKind kind, double size) {
     const Bytes bytes = whole(size);
     for (const Price& p : prices_[site])
@@ -299,17 +321,22 @@ class LayoutFamily::State {
   }
 
   void price_units(StageKind& kind, const Kernels& k) {
-    const auto of = [this](int ranks, std::size_t site, CollectiveKind what, double bytes, int each) {
+    const auto of = [this](int ranks, const Sites& sites, CollectiveKind what, double bytes, int each) {
       if (ranks == 1 || each == 0 || !(bytes > 0)) return PricedTime();
-      return PricedTime{price(site, what, bytes), {}};
+      return PricedTime{price(sites, what, bytes), {}};
+    };
+    const auto dispatched = [&](const ExpertExchange& e) {
+      Seconds slowest{};
+      for (std::size_t i = 0; i < kind.ep.size() && e.bytes > 0; ++i)
+        slowest = std::max(slowest, price(kind.ep[i], e.kind, e.bytes * kind.dispatched[i]));
+      return PricedTime{slowest, {}};
     };
     const ParallelLayout& l = in_.layout;
     const StretchPrices prices{
         [&](CollectiveKind what, double bytes, int each) { return of(l.tp, kind.tp, what, bytes, each); },
         [&](CollectiveKind what, double bytes, int each) { return of(l.cp, kind.cp, what, bytes, each); },
         [&](const ExpertExchange& e) {
-          return e.within_expert ? of(l.expert_tp(), kind.expert_tp, e.kind, e.bytes, 1)
-                                 : of(l.ep, kind.ep, e.kind, e.bytes * kind.dispatched, 1);
+          return e.within_expert ? of(l.expert_tp(), kind.expert_tp, e.kind, e.bytes, 1) : dispatched(e);
         },
         kind.cp_slows, false};
     for (const UnitKind unit : kind.units)
@@ -465,7 +492,7 @@ class LayoutFamily::State {
   std::vector<std::vector<Price>> prices_;  // by site
   std::vector<StageKind> kinds_;
   std::vector<std::size_t> kind_of_stage_;
-  std::vector<std::vector<std::size_t>> boundaries_;  // alike ones once: sites of their messages
+  std::vector<Sites> boundaries_;  // alike ones once: sites of their messages
   std::vector<std::size_t> kind_of_boundary_;
   std::vector<Seconds> transfers_;  // by kind of boundary
   std::optional<Seconds> tied_;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <numeric>
 #include <optional>
 #include <utility>
@@ -17,6 +18,7 @@
 #include "workload/sharded_walk.hpp"
 #include "workload/slowdown.hpp"
 #include "workload/stretches.hpp"
+#include "workload/ways.hpp"
 #include "workload/wire.hpp"
 
 namespace collcast::workload {
@@ -27,13 +29,13 @@ namespace {
 class StagePricing {
  public:
   StagePricing(const StepInputs& in, const Fabric& fabric, const CollectiveTime& time, int stage)
-      : in_(in), fabric_(fabric), time_(&time), rank_(first_of(in, stage)), asked_by_(rank_) {
+      : in_(in), fabric_(fabric), time_(&time), stage_(stage), rank_(first_of(in, stage)), asked_by_(rank_) {
     take_exchanges(stage);
   }
   /// Of a rank whose collectives are known, in the order in which they are asked for.
   StagePricing(const StepInputs& in, const Fabric& fabric, int stage, Rank rank,
                const std::vector<CollectiveCost>& known)
-      : in_(in), fabric_(fabric), known_(&known), rank_(first_of(in, stage)), asked_by_(rank) {
+      : in_(in), fabric_(fabric), known_(&known), stage_(stage), rank_(first_of(in, stage)), asked_by_(rank) {
     take_exchanges(stage);
   }
 
@@ -48,13 +50,21 @@ class StagePricing {
   PricedTime cp(CollectiveKind kind, double bytes, std::int64_t times) {
     return price(Dimension::cp, kind, groups_along(Dimension::cp), bytes, times);
   }
-  bool cp_slows() const { return messages_slow(groups_of(in_.layout, rank_).cp, fabric_); }
+  bool cp_slows() {
+    const GroupOf along = groups_along(Dimension::cp);
+    return std::ranges::any_of(ways(along),
+                               [&](const Way& way) { return messages_slow(along(in_.layout, way.rank), fabric_); });
+  }
   PricedTime experts(const ExpertExchange& exchange, std::int64_t times) {
     if (exchange.within_expert)
       return price(Dimension::ep, exchange.kind, expert_tp_group, exchange.bytes, times, "expert tp");
+    const auto share = [this](const Group& group) { return dispatched_share(in_, fabric_, group); };
     const GroupOf along = groups_along(Dimension::ep);
-    dispatched_ = dispatched_share(in_, fabric_, along(in_.layout, rank_));
-    return price(Dimension::ep, exchange.kind, along, exchange.bytes * dispatched_, times);
+    const PricedTime priced = price(Dimension::ep, exchange.kind, along, exchange.bytes, times, {}, share);
+    const int cost = priced.uses.collectives[0];
+    dispatched_ =
+        share(cost == Uses::none ? along(in_.layout, rank_) : costs[static_cast<std::size_t>(cost)].request.group);
+    return priced;
   }
   /// Gradients, so many as kept: summed over the replicas, and with ZeRO split over the shards.
   PricedTime reduce(double kept, std::int64_t times) {
@@ -88,7 +98,7 @@ class StagePricing {
   PricedTime tied(double bytes) {
     const auto ends = [this](const Group& pp) { return Group::listed({pp[0], pp[in_.layout.pp - 1]}); };
     const GroupOf along = groups_along(Dimension::pp);
-    return add({Dimension::dp, "embedding all_reduce", {}, {}, {}, 1}, along, [=, this](Rank rank) {
+    return add({Dimension::dp, "embedding all_reduce", {}, {}, {}, 1}, whole(bytes), along, [=, this](Rank rank) {
       std::vector<Group> alongside;
       const Group own = along(in_.layout, rank);
       for (const Group& pp : groups_alongside(in_.layout, fabric_, along, own)) alongside.push_back(ends(pp));
@@ -115,44 +125,65 @@ class StagePricing {
     return all;
   }
 
-  /// `of`: whose collective it is, if not the dimension's.
+  /// `of`: whose collective it is, if not the dimension's. `share`: of the bytes, what a group sends; without it, all.
   PricedTime price(Dimension dimension, CollectiveKind kind, GroupOf group_of, double bytes, std::int64_t times,
-                   std::string of = {}) {
+                   std::string of = {}, std::function<double(const Group&)> share = {}) {
     const Group group = group_of(in_.layout, rank_);
     if (group.size() == 1 || times == 0 || !(bytes > 0)) return {};
     if (of.empty()) of = to_string(dimension);
     std::string name = of + " " + std::string(to_string(kind));
     for (std::size_t i = 0; i < costs.size(); ++i) {
       CollectiveCost& c = costs[i];
-      if (c.name != name || c.request.size != whole(bytes) || c.request.group.size() != group.size()) continue;
+      if (c.name != name || asked_[i] != whole(bytes) || c.request.group.size() != group.size()) continue;
       c.count += times;
       return priced(i);
     }
-    return add({dimension, std::move(name), {}, {}, {}, times}, group_of, [=, this](Rank rank) {
+    return add({dimension, std::move(name), {}, {}, {}, times}, whole(bytes), group_of, [=, this](Rank rank) {
       Group of_rank = group_of(in_.layout, rank);
       std::vector<Group> alongside = groups_alongside(in_.layout, fabric_, group_of, of_rank);
-      return CollectiveRequest{kind, std::move(of_rank), whole(bytes), 0, std::move(alongside)};
+      const Bytes size = whole(share ? bytes * share(of_rank) : bytes);
+      return CollectiveRequest{kind, std::move(of_rank), size, 0, std::move(alongside)};
     });
   }
 
-  PricedTime add(CollectiveCost cost, GroupOf group_of, std::function<CollectiveRequest(Rank)> request) {
+  /// `asked`: of all that is sent, by which it is known again.
+  PricedTime add(CollectiveCost cost, Bytes asked, GroupOf group_of, std::function<CollectiveRequest(Rank)> request) {
     if (known_ != nullptr) {
       check(costs.size() < known_->size(), "all ranks of a stage ask for the same collectives");
       const CollectiveCost& known = (*known_)[costs.size()];
       cost.request = known.request;
       cost.time = known.time;
+      cost.groups = known.groups;
+      cost.slowest_groups = known.slowest_groups;
     } else {
-      cost.request = request(rank_);
-      const Result<Seconds> time = (*time_)(cost.request);
-      if (!time) {
-        append(errors, time.errors());
+      if (Diagnostics wrong = price_slowest(cost, ways(group_of), request); !wrong.empty()) {
+        append(errors, wrong);
         return {};
       }
-      cost.time = *time;
       requests.push_back({group_of, std::move(request)});
     }
     costs.push_back(std::move(cost));
+    asked_.push_back(asked);
     return priced(costs.size() - 1);
+  }
+
+  Diagnostics price_slowest(CollectiveCost& cost, const std::vector<Way>& all,
+                            const std::function<CollectiveRequest(Rank)>& request) const {
+    SlowestWay slowest(cost);
+    for (const Way& way : all) {
+      CollectiveRequest one = request(way.rank);
+      const Result<Seconds> time = (*time_)(one);
+      if (!time) return time.errors();
+      slowest.take(std::move(one), *time, way.groups);
+    }
+    slowest.finish();
+    return {};
+  }
+
+  const std::vector<Way>& ways(GroupOf group_of) {
+    const auto [found, is_new] = ways_.try_emplace(group_of);
+    if (is_new) found->second = ways_of(in_.layout, fabric_, group_of, stage_);
+    return found->second;
   }
 
   PricedTime priced(std::size_t i) const {
@@ -165,7 +196,10 @@ class StagePricing {
   const Fabric& fabric_;
   const CollectiveTime* time_ = nullptr;
   const std::vector<CollectiveCost>* known_ = nullptr;
+  int stage_;
   Rank rank_, asked_by_;
+  std::map<GroupOf, std::vector<Way>> ways_;
+  std::vector<Bytes> asked_;  // by cost
   GradientExchange gradients_, expert_gradients_;
   double dispatched_ = 1;
 };
@@ -302,23 +336,40 @@ class StageMaker {
 /// A boundary's messages: the slowest, because a stage goes on when all its ranks have theirs.
 Result<CollectiveCost> boundary(const StepInputs& in, const Fabric& fabric, const CollectiveTime& time, int stage,
                                 std::optional<Rank> of = {}) {
-  CollectiveCost slowest{Dimension::pp, "pp sendrecv", {}, {}, {}, 0};
-  for (CollectiveRequest& request : stage_messages(in.layout, fabric, stage, whole(stage_message_bytes(in)), of)) {
-    const Result<Seconds> one = time(request);
-    if (!one) return one.errors();
-    if (slowest.request.group.size() > 0 && *one <= slowest.time) continue;
-    slowest.time = *one;
-    slowest.request = std::move(request);
+  CollectiveCost cost{Dimension::pp, "pp sendrecv", {}, {}, {}, 0};
+  SlowestWay slowest(cost);
+  for (const Way& way : of ? std::vector<Way>{{*of, 1}} : message_ways(in.layout, fabric, stage)) {
+    CollectiveCost of_way;
+    for (CollectiveRequest& request :
+         stage_messages(in.layout, fabric, stage, whole(stage_message_bytes(in)), way.rank)) {
+      const Result<Seconds> one = time(request);
+      if (!one) return one.errors();
+      if (of_way.request.group.size() > 0 && *one <= of_way.time) continue;
+      of_way.time = *one;
+      of_way.request = std::move(request);
+    }
+    slowest.take(std::move(of_way.request), of_way.time, way.groups);
   }
-  return slowest;
+  slowest.finish();
+  return cost;
 }
 
 /// What the ranks of a receiving stage do with their shares of a message: the TP group there of the rank `of`, else the
-/// first.
-Result<Seconds> message_gather(const StepInputs& in, const Fabric& fabric, const CollectiveTime& time, int stage,
-                               std::optional<Rank> of = {}) {
-  if (!gathers_messages(in)) return Seconds{};
-  return time(message_gather_request(in, fabric, stage, of));
+/// slowest.
+Result<CollectiveCost> message_gather(const StepInputs& in, const Fabric& fabric, const CollectiveTime& time, int stage,
+                                      std::optional<Rank> of = {}) {
+  CollectiveCost cost{Dimension::pp, "pp all_gather", {}, {}, {}, 0};
+  if (!gathers_messages(in)) return cost;
+  SlowestWay slowest(cost);
+  for (const Way& way :
+       of ? std::vector<Way>{{*of, 1}} : ways_of(in.layout, fabric, groups_along(Dimension::tp), stage)) {
+    CollectiveRequest request = message_gather_request(in, fabric, stage, way.rank);
+    const Result<Seconds> one = time(request);
+    if (!one) return one.errors();
+    slowest.take(std::move(request), *one, way.groups);
+  }
+  slowest.finish();
+  return cost;
 }
 
 /// The messages of each stage to and from its neighbours, and what it does with those that it receives.
@@ -328,9 +379,9 @@ Diagnostics add_transfers(StepPlan& plan, const StepInputs& in, const Fabric& fa
   for (std::size_t i = 0; i + (plan.goes_round() ? 0 : 1) < stages; ++i) {
     Result<CollectiveCost> cost = boundary(in, fabric, time, static_cast<int>(i));
     if (!cost) return cost.errors();
-    const Result<Seconds> gather = message_gather(in, fabric, time, static_cast<int>((i + 1) % stages));
+    const Result<CollectiveCost> gather = message_gather(in, fabric, time, static_cast<int>((i + 1) % stages));
     if (!gather) return gather.errors();
-    plan.transfer.push_back(cost->time + *gather);
+    plan.transfer.push_back(cost->time + gather->time);
     boundaries.push_back(std::move(cost).value());
   }
   for (std::size_t i = 0; i < stages && stages > 1; ++i) {
@@ -349,10 +400,10 @@ Diagnostics add_transfers(StepPlan& plan, const StepInputs& in, const Fabric& fa
       plan.stages[i].collectives.push_back(std::move(round));
     }
     if (!gathers_messages(in) || received == 0) continue;
-    const CollectiveRequest request = message_gather_request(in, fabric, static_cast<int>(i));
-    const Result<Seconds> gather = time(request);
+    Result<CollectiveCost> gather = message_gather(in, fabric, time, static_cast<int>(i));
     if (!gather) return gather.errors();
-    plan.stages[i].collectives.push_back({Dimension::pp, "pp all_gather", request, {}, *gather, received});
+    plan.stages[i].collectives.push_back(std::move(gather).value());
+    plan.stages[i].collectives.back().count = received;
   }
   return {};
 }
@@ -514,9 +565,10 @@ Result<Transfer> make_transfer(const StepInputs& in, const Fabric& fabric, const
                                std::optional<Rank> of) {
   Result<CollectiveCost> cost = boundary(in, fabric, time, stage, of);
   if (!cost) return cost.errors();
-  const Result<Seconds> gather = message_gather(in, fabric, time, (stage + 1) % in.layout.pp, of);
+  const Result<CollectiveCost> gather = message_gather(in, fabric, time, (stage + 1) % in.layout.pp, of);
   if (!gather) return gather.errors();
-  return Transfer{cost->time + *gather, std::move(cost).value()};
+  const Seconds both = cost->time + gather->time;
+  return Transfer{both, std::move(cost).value()};
 }
 
 }  // namespace collcast::workload

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <functional>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "collcast/base/units.hpp"
@@ -49,6 +51,41 @@ std::string strewn(const Group& group, const Fabric& fabric) {
          (on > least ? " and would have room on " + std::to_string(least) : "");
 }
 
+/// Whose price counts for all, where they lie on the machine in ways that take different times.
+const Group* slowest_group(const std::vector<CollectiveCost>& collectives, Dimension dimension) {
+  const auto found = std::ranges::find_if(
+      collectives, [&](const CollectiveCost& c) { return c.dimension == dimension && c.slowest_groups > 0; });
+  return found == collectives.end() ? nullptr : &found->request.group;
+}
+
+/// "TP", "expert DP".
+std::string kind_of_groups(const CollectiveCost& cost) {
+  std::string kind = cost.name.substr(0, cost.name.find(' '));
+  if (cost.name.starts_with("expert ")) kind = cost.name.substr(0, cost.name.find(' ', std::size("expert")));
+  const auto dimension = kind.find_last_of(' ') + 1;
+  if (kind.size() - dimension == 2)
+    std::ranges::transform(kind.begin() + static_cast<std::ptrdiff_t>(dimension), kind.end(),
+                           kind.begin() + static_cast<std::ptrdiff_t>(dimension),
+                           [](char c) { return static_cast<char>(std::toupper(static_cast<unsigned char>(c))); });
+  return kind;
+}
+
+/// "ranks 6-11 on nodes 0-1".
+std::string place_of_group(const Group& group, const Fabric& fabric) {
+  const auto number = [&](int i) { return std::to_string(group[i].value()); };
+  const int last = group.size() - 1;
+  std::string ranks = "ranks " + number(0);
+  if (group.stride() == 1 && last > 1)
+    ranks += "-" + number(last);
+  else
+    ranks += (last == 1 ? " and " : ", " + number(1) + (last > 2 ? " ... " : ", ")) + number(last);
+  const std::vector<NodeId> nodes = nodes_of(fabric, group);
+  if (nodes.size() == 1) return ranks + " on node " + std::to_string(nodes[0].value());
+  const bool all = nodes.back().value() - nodes.front().value() + 1 == nodes.size();
+  if (!all) return ranks + " on " + std::to_string(nodes.size()) + " nodes";
+  return ranks + " on nodes " + std::to_string(nodes.front().value()) + "-" + std::to_string(nodes.back().value());
+}
+
 std::string ratio_warning(const StepInputs& in, const Fabric& fabric, const StepResult& result,
                           const CollectiveTime& time) {
   const LayerTimes& l = result.layer;
@@ -56,14 +93,17 @@ std::string ratio_warning(const StepInputs& in, const Fabric& fabric, const Step
   struct Waits {
     Seconds time;
     std::string of;
+    Dimension dimension;
     const Group& group;
   };
-  const Waits most =
-      std::max<Waits>({{l.tp_comm, "TP", groups.tp}, {l.cp_exposed, "CP", groups.cp}, {l.ep_exposed, "EP", groups.ep}},
-                      [](const Waits& a, const Waits& b) { return a.time < b.time; });
+  const Waits most = std::max<Waits>({{l.tp_comm, "TP", Dimension::tp, groups.tp},
+                                      {l.cp_exposed, "CP", Dimension::cp, groups.cp},
+                                      {l.ep_exposed, "EP", Dimension::ep, groups.ep}},
+                                     [](const Waits& a, const Waits& b) { return a.time < b.time; });
+  const Group* slowest = slowest_group(result.collectives, most.dimension);
   return "a layer computes only " + ratio_text(result.compute_to_communication) +
-         " times as long as it communicates, most of it for " + most.of + strewn(most.group, fabric) + "; " +
-         what_would_raise(in, fabric, time);
+         " times as long as it communicates, most of it for " + most.of +
+         strewn(slowest != nullptr ? *slowest : most.group, fabric) + "; " + what_would_raise(in, fabric, time);
 }
 
 /// Where the ratio of a layer says it, nothing, unless it is gradients, weights or stages that are waited for most.
@@ -228,6 +268,21 @@ std::vector<std::string> unused_by_server(const StepInputs& in) {
   return list;
 }
 
+void add_uneven_groups(const Fabric& fabric, std::vector<CollectiveCost> collectives, std::vector<std::string>& list) {
+  std::ranges::stable_sort(collectives, std::ranges::greater{},
+                           [](const CollectiveCost& c) { return c.time * c.count; });
+  std::set<std::string> said;
+  for (const CollectiveCost& c : collectives) {
+    if (c.slowest_groups == 0 || !said.insert(kind_of_groups(c)).second) continue;
+    const bool are_messages = c.request.kind == CollectiveKind::sendrecv;
+    list.push_back(kind_of_groups(c) + (are_messages ? " messages" : " groups") +
+                   " do not all lie alike on the machine: " + std::to_string(c.slowest_groups) + " of a stage's " +
+                   std::to_string(c.groups) + (c.slowest_groups == 1 ? " takes" : " take") + " longest, such as " +
+                   (are_messages ? "between " : "") + place_of_group(c.request.group, fabric) +
+                   ", and that counts for all");
+  }
+}
+
 std::vector<std::string> warnings(const StepInputs& in, const Fabric& fabric, const StepResult& result,
                                   const CollectiveTime& time, const Origins& origins) {
   std::vector<std::string> list;
@@ -236,6 +291,7 @@ std::vector<std::string> warnings(const StepInputs& in, const Fabric& fabric, co
   add_unused(in, origins, list);
   add_without_effect(in, fabric, time, origins, list);
   if (const auto larger = larger_buckets(in)) list.push_back(*larger);
+  add_uneven_groups(fabric, result.collectives, list);
   const bool low_ratio = is_low_ratio(result.compute_to_communication);
   if (low_ratio) list.push_back(ratio_warning(in, fabric, result, time));
   if (const auto exposed = exposed_warning(in, fabric, result, time, low_ratio)) list.push_back(*exposed);
@@ -292,9 +348,14 @@ std::optional<std::string> served_ratio_warning(const StepInputs& in, const Fabr
   if (!is_low_ratio(result.compute_to_communication)) return {};
   const RankGroups groups = groups_of(in.layout, rank_at(in.layout, {0, result.stage.stage, 0, 0, 0}));
   const bool experts = result.breakdown.ep_exposed > result.breakdown.tp_exposed;
+  const Group* slowest = slowest_group(result.inference->prefill.collectives, experts ? Dimension::ep : Dimension::tp);
   return "prompts and tokens together compute only " + ratio_text(result.compute_to_communication) +
          " times as long as they communicate, most of it for " + (experts ? "EP" : "TP") +
-         strewn(experts ? groups.ep : groups.tp, fabric) + "; " + what_would_raise_served(in, fabric, time);
+         strewn(slowest != nullptr ? *slowest
+                : experts          ? groups.ep
+                                   : groups.tp,
+                fabric) +
+         "; " + what_would_raise_served(in, fabric, time);
 }
 
 }  // namespace workload

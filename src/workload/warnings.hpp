@@ -19,6 +19,9 @@ std::vector<std::string> unused_by_server(const StepInputs&);
 std::vector<std::string> warnings(const StepInputs&, const Fabric&, const StepResult&, const CollectiveTime& time,
                                   const Origins& origins);
 
+/// Of groups that lie on the machine in ways that take different times: which price counts for all of them.
+void add_uneven_groups(const Fabric&, std::vector<CollectiveCost>, std::vector<std::string>& list);
+
 /// Of a server whose ratio of computing to communication is low.
 std::optional<std::string> served_ratio_warning(const StepInputs&, const Fabric&, const StepResult&,
                                                 const CollectiveTime& time);

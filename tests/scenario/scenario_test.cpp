@@ -141,6 +141,12 @@ TEST_CASE("a model comes from its config.json, and keys beside it replace its va
       parse(samples::head + batch + "model: {config: models/llama3-8b/config.json, hidden: 2048, heads: 16}\n").value();
   CHECK(smaller.step->model.head_dim == 128);
   CHECK(smaller.step->model.kv_heads == 8);
+  // A file that states the size of a head keeps it, where 5120 / 32 and 2560 / 64 would be others.
+  for (const char* shape : {"heads: 32", "hidden: 2560"}) {
+    const Scenario stated =
+        parse(samples::head + batch + "model: {config: models/qwen3-32b/config.json, " + shape + "}\n").value();
+    CHECK(stated.step->model.head_dim == 128);
+  }
 }
 
 TEST_CASE("config.json is looked for beside the scenario first") {

@@ -134,6 +134,17 @@ TEST_CASE("a dense model of which another key could not be read has no ep, and t
   }
 }
 
+TEST_CASE("no layout is offered for a model of which nothing could be read") {
+  // What divides its layers, heads and experts is not known: pp 7 and ep 3 would be offered as they are asked for.
+  StepInputs in = small_step(8, 7, 2);
+  in.layout.ep = 3;
+  Origins origins;
+  origins.set("layout.pp", {"s.yaml", 1, 1});
+  origins.spoil("model");
+  CHECK_THAT(to_text(check_step(in, 16, origins)),
+             Catch::Contains("needs 56 GPUs") && !Catch::Contains("nearest layout"));
+}
+
 TEST_CASE("a job of too few ranks hides nothing of what else does not fit, and is one error among these") {
   const auto messages = [](const Diagnostics& found) {
     std::vector<std::string> out;

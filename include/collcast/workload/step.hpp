@@ -140,6 +140,9 @@ struct CollectiveCost {                 ///< one kind of collective of the step,
   std::string algorithm;
   Seconds time{};          ///< of one
   std::int64_t count = 0;  ///< per rank and step
+  /// Where the stage's groups of this kind lie on the machine in ways that take different times: how many there are,
+  /// and how many as slow as the request's, which counts for all; else 0.
+  int groups = 0, slowest_groups = 0;
 };
 
 /// Time on the critical path by what is done; `wait`: none of these (a transfer that queues).

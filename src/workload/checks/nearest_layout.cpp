@@ -218,6 +218,8 @@ void name_nearest(const StepInputs& in, int ranks, Origins known, bool alone, Mi
       return;
     }
   }
+  // Which degrees divide a model is not to be known where none of it could be read.
+  if (!known.good("model.layers") && !known.good("model.heads")) return;
   const std::string nearest = nearest_in_words(in, ranks, known, {in.layout, misfits.blamed}),
                     others = alone ? "" : " but for the other errors";
   if (!nearest.empty())

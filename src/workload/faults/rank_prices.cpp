@@ -134,6 +134,7 @@ class Pricing {
     if (never_less_ && *time <= usual.time) return &found->second;
     found->second.time = *time;
     found->second.request = std::move(request);
+    found->second.groups = found->second.slowest_groups = 0;
     return &found->second;
   }
 

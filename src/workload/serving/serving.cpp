@@ -365,6 +365,10 @@ Result<StepResult> forecast_inference(const StepInputs& in, const Fabric& fabric
   result.layer.forward = result.inference->prefill.layer;
   result.operations.forward = result.inference->prefill.operations;
   result.warnings = serving_warnings(in, fabric, result.memory);
+  std::vector<CollectiveCost> both = result.inference->prefill.collectives;
+  const std::vector<CollectiveCost>& decoded = result.inference->decode.collectives;
+  both.insert(both.end(), decoded.begin(), decoded.end());
+  add_uneven_groups(fabric, std::move(both), result.warnings);
   if (auto ratio = served_ratio_warning(in, fabric, result, prices.by_estimate()))
     result.warnings.push_back(std::move(*ratio));
   return result;

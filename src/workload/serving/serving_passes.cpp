@@ -8,6 +8,7 @@
 #include "workload/layer/parameters.hpp"
 #include "workload/serving/drafts.hpp"
 #include "workload/serving/serving.hpp"
+#include "workload/ways.hpp"
 
 namespace collcast::workload {
 
@@ -18,12 +19,14 @@ Result<Seconds> tokens_back(const StepInputs& in, const Fabric& fabric, const Co
   if (in.layout.pp == 1) return Seconds{};
   constexpr double token_bytes = 4;
   Seconds slowest{};
-  for (const CollectiveRequest& request : stage_messages(
-           in.layout, fabric, in.layout.pp - 1, whole(token_bytes * in.batch.micro_batch * in.batch.sequence))) {
-    const Result<Seconds> one = time(request);
-    if (!one) return one.errors();
-    slowest = std::max(slowest, *one);
-  }
+  const int last = in.layout.pp - 1;
+  const Bytes size = whole(token_bytes * in.batch.micro_batch * in.batch.sequence);
+  for (const Way& way : message_ways(in.layout, fabric, last))
+    for (const CollectiveRequest& request : stage_messages(in.layout, fabric, last, size, way.rank)) {
+      const Result<Seconds> one = time(request);
+      if (!one) return one.errors();
+      slowest = std::max(slowest, *one);
+    }
   return slowest;
 }
 

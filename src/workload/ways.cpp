@@ -1,0 +1,219 @@
+#include "workload/ways.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <numeric>
+#include <utility>
+#include <variant>
+
+namespace collcast::workload {
+
+namespace {
+
+/// Appends how many ranks of a node hang on one of the devices that `from`, with so many ranks each, is wired to, and
+/// of those that these are.
+void add_devices(const TopologySpec& spec, const std::string& from, int ranks, int each, std::vector<int>& levels) {
+  for (const LinkGroup& link : spec.links) {
+    if (link.from != from || (link.wiring != Wiring::spread && link.wiring != Wiring::one_to_one)) continue;
+    const auto to = std::ranges::find(spec.devices, link.to, &DeviceGroup::name);
+    if (to == spec.devices.end() || to->kind == DeviceKind::gpu || ranks % to->count != 0) continue;
+    const int of_it = ranks / to->count;
+    if (of_it <= each && link.wiring == Wiring::spread) continue;
+    levels.push_back(of_it);
+    add_devices(spec, link.to, ranks, of_it, levels);
+  }
+}
+
+/// Ranks of what the machine is made of equal parts of, smallest first: sockets and the like, nodes, pods.
+std::vector<int> levels_of(const Fabric& fabric) {
+  const TopologySpec& spec = fabric.spec();
+  const int node = fabric.ranks_per_node();
+  std::vector<int> levels{node};
+  for (const DeviceGroup& group : spec.devices)
+    if (group.count == node && (group.kind == DeviceKind::gpu || group.kind == DeviceKind::host))
+      add_devices(spec, group.name, node, 1, levels);
+  if (const auto* net = std::get_if<LeafSpineNetwork>(&spec.network))
+    levels.push_back(node * std::min(std::max(net->nodes_per_leaf, 1), fabric.nodes()));
+  if (const auto* torus = std::get_if<TorusNetwork>(&spec.network))
+    for (std::size_t d = torus->dims.size(), row = static_cast<std::size_t>(node); d-- > 1;)
+      levels.push_back(static_cast<int>(row *= static_cast<std::size_t>(torus->dims[d])));
+  std::sort(levels.begin(), levels.end());
+  levels.erase(std::unique(levels.begin(), levels.end()), levels.end());
+  std::erase(levels, 1);
+  return levels;
+}
+
+/// A stage's groups of one kind.
+struct Tiles {
+  int first = 0, last = 0;  ///< of the stage's ranks
+  int stride = 1, size = 1;
+  int on = 0;         ///< what belongs to a group is so many ranks further on, or back where below 0
+  int pipelines = 1;  ///< span of the pipeline that both are in
+  int span() const { return stride * size; }
+};
+
+/// Each level holds whole groups, or groups fill whole ones, or no two of a group's ranks are in one; and with what
+/// belongs to them. Groups of one tile are neighbours, and cross nothing that is made of whole strides unless all do.
+bool lie_alike(const Tiles& tiles, const std::vector<int>& levels) {
+  const bool one_tile = tiles.first / tiles.span() == tiles.last / tiles.span();
+  const bool across_stages = tiles.size > 1 && tiles.span() == tiles.pipelines;
+  return std::ranges::all_of(levels, [&](int level) {
+    const auto share = [&](int first, int last) { return first / level == last / level; };
+    const bool stage = share(tiles.first, tiles.last), peers = share(tiles.first + tiles.on, tiles.last + tiles.on);
+    // Between single ranks of two pods there is one way, by whatever spine.
+    if (!across_stages && stage && peers && (tiles.size == 1 || share(tiles.first, tiles.first + tiles.on)))
+      return true;
+    const bool neighbours = one_tile && level % tiles.stride == 0;
+    const bool inside = level % tiles.span() == 0, apart = tiles.stride % level == 0;
+    const bool whole = level % tiles.stride == 0 && tiles.span() % level == 0;
+    const bool on_alike = tiles.on % level == 0 || level % tiles.pipelines == 0 ||
+                          (neighbours && (tiles.on % tiles.stride == 0 || tiles.stride % tiles.pipelines == 0));
+    return on_alike && (inside || whole || apart || neighbours);
+  });
+}
+
+/// Numbers of things in the order in which they are met.
+class AsMet {
+ public:
+  int operator()(int thing) { return number_.emplace(thing, static_cast<int>(number_.size())).first->second; }
+
+ private:
+  std::map<int, int> number_;
+};
+
+/// The spine by which its node is reached first; without spines 0.
+int spine_of(const Fabric& fabric, Rank rank) {
+  const auto* net = std::get_if<LeafSpineNetwork>(&fabric.spec().network);
+  if (net == nullptr || net->spines == 0) return 0;
+  const int ports = fabric.nics_per_node() > 0 ? fabric.nics_per_node() : fabric.ranks_per_node();
+  const int node = static_cast<int>(rank.value()) / fabric.ranks_per_node();
+  return node % net->nodes_per_leaf * (net->rail_optimized ? 1 : ports) % net->spines;
+}
+
+/// How groups, first the one that matters, share what the machine is made of: by level the things that their ranks are
+/// in, and spines, as they are met; of the first group so the ranks' numbers in their nodes, too (rails).
+std::vector<int> shape_of(const std::vector<Group>& groups, const Fabric& fabric, const std::vector<int>& levels) {
+  std::vector<int> shape;
+  const auto add = [&](auto thing_of, std::size_t of_groups) {
+    AsMet as_met;
+    for (std::size_t g = 0; g < of_groups; ++g) {
+      for (int i = 0; i < groups[g].size(); ++i) shape.push_back(as_met(thing_of(groups[g][i])));
+      shape.push_back(-1);  // an end
+    }
+  };
+  for (const int level : levels) add([&](Rank r) { return static_cast<int>(r.value()) / level; }, groups.size());
+  add([&](Rank r) { return spine_of(fabric, r); }, groups.size());
+  add([&](Rank r) { return static_cast<int>(r.value()) % fabric.ranks_per_node(); }, 1);
+  return shape;
+}
+
+int number_of(Rank rank) { return static_cast<int>(rank.value()); }
+
+int last_of(const ParallelLayout& l, int stage) {
+  return number_of(rank_at(l, {l.tp - 1, stage, l.dp - 1, l.cp - 1, 0}));
+}
+
+/// From a rank to its peer of the next stage.
+int stage_stride(const ParallelLayout& l) { return l.pp > 1 ? number_of(rank_at(l, {0, 1, 0, 0, 0})) : l.world(); }
+
+/// Those that begin at another place of the machine, or of the tile.
+std::vector<Way> beginnings(const ParallelLayout& l, int stage, const Tiles& tiles, const std::vector<int>& levels) {
+  const std::int64_t period = std::lcm(std::int64_t{levels.back()}, std::int64_t{tiles.stride});
+  // Groups whose ranks share cells rank by rank are each other's neighbours.
+  const int cell = std::gcd(std::gcd(tiles.stride, levels.front()), tiles.on);
+  const auto digit = [&](int rank) { return rank % tiles.span() / tiles.stride; };
+  std::vector<Way> out;
+  std::map<std::int64_t, std::size_t> known;
+  for (int dp = 0; dp < l.dp; ++dp)
+    for (int cp = 0; cp < l.cp; ++cp)
+      for (int tp = 0; tp < l.tp; ++tp) {
+        const Rank rank = rank_at(l, {tp, stage, dp, cp, 0});
+        const int number = number_of(rank);
+        if (digit(number) != digit(tiles.first)) continue;
+        const auto [found, is_new] = known.emplace(number % period / cell, out.size());
+        if (is_new)
+          out.push_back({rank, 1});
+        else
+          ++out[found->second].groups;
+      }
+  return out;
+}
+
+using Beside = std::function<std::vector<Group>(Rank)>;
+
+std::vector<Way> ways(const ParallelLayout& l, const Fabric& fabric, int stage, const Tiles& tiles,
+                      const Beside& beside) {
+  const std::vector<int> levels = levels_of(fabric);
+  if (levels.empty() || lie_alike(tiles, levels)) return {{rank_at(l, {0, stage, 0, 0, 0}), 1}};
+  const std::vector<Way> all = beginnings(l, stage, tiles, levels);
+  if (all.size() == 1) return all;
+  std::vector<Way> out;
+  std::map<std::vector<int>, std::size_t> known;
+  for (const Way& way : all) {
+    const auto [found, is_new] = known.emplace(shape_of(beside(way.rank), fabric, levels), out.size());
+    if (is_new)
+      out.push_back(way);
+    else
+      out[found->second].groups += way.groups;
+  }
+  return out;
+}
+
+}  // namespace
+
+std::vector<Way> ways_of(const ParallelLayout& l, const Fabric& fabric, GroupOf group_of, int stage) {
+  const Rank first = rank_at(l, {0, stage, 0, 0, 0});
+  // With twins (DualPipe) a group is two tiles, equally far from each other.
+  ParallelLayout one_way = l;
+  if (l.twins() > 1) one_way.schedule = PipelineSchedule::one_f_one_b;
+  const Group own = group_of(one_way, first);
+  const bool has_twins = group_of(l, first).size() != own.size();
+  if (own.size() == 1 && !has_twins) return {{first, 1}};
+  const int stages = stage_stride(l);
+  const Tiles tiles{
+      number_of(first), last_of(l, stage), own.stride(), own.size(), has_twins ? (l.pp - 1 - 2 * stage) * stages : 0,
+      stages * l.pp};
+  return ways(l, fabric, stage, tiles, [&](Rank rank) {
+    const Group group = group_of(l, rank);
+    std::vector<Group> groups = groups_alongside(l, fabric, group_of, group);
+    groups.insert(groups.begin(), group);
+    return groups;
+  });
+}
+
+std::vector<Way> message_ways(const ParallelLayout& l, const Fabric& fabric, int stage) {
+  const Rank first = rank_at(l, {0, stage, 0, 0, 0});
+  const Group tp = groups_of(l, first).tp;
+  const int stages = stage_stride(l), next = (stage + 1) % l.pp;
+  const Tiles tiles{number_of(first), last_of(l, stage),       tp.stride(),
+                    tp.size(),        (next - stage) * stages, stages * l.pp};
+  return ways(l, fabric, stage, tiles, [&](Rank rank) {
+    std::vector<Group> pairs;
+    const std::vector<CollectiveRequest> messages = stage_messages(l, fabric, stage, {}, rank);
+    for (const CollectiveRequest& message : messages) pairs.push_back(message.group);
+    pairs.insert(pairs.end(), messages.front().alongside.begin(), messages.front().alongside.end());
+    return pairs;
+  });
+}
+
+void SlowestWay::take(CollectiveRequest request, Seconds time, int groups) {
+  constexpr double as_long = 1e-9;
+  const bool first = cost_.groups == 0;
+  cost_.groups += groups;
+  if (!first && time <= cost_.time) {
+    if (time >= cost_.time * (1 - as_long)) cost_.slowest_groups += groups;
+    return;
+  }
+  const bool is_more = first || time * (1 - as_long) > cost_.time;
+  cost_.slowest_groups = is_more ? groups : cost_.slowest_groups + groups;
+  cost_.time = time;
+  cost_.request = std::move(request);
+}
+
+void SlowestWay::finish() {
+  if (cost_.slowest_groups == cost_.groups) cost_.groups = cost_.slowest_groups = 0;
+}
+
+}  // namespace collcast::workload

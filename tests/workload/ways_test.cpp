@@ -1,0 +1,212 @@
+// Groups of a dimension that lie on the machine in different ways: the slowest counts for all.
+#include "workload/ways.hpp"
+
+#include <catch2/catch.hpp>
+
+#include <algorithm>
+#include <map>
+
+#include "../support/dice.hpp"
+#include "../support/sample.hpp"
+#include "collcast/workload/faulty_step.hpp"
+#include "collcast/workload/search.hpp"
+#include "inputs.hpp"
+
+using namespace collcast;
+using namespace collcast::test;
+using namespace collcast::workload;
+using Catch::Matchers::Contains;
+
+namespace {
+
+/// That degrees of three and six divide, too.
+TransformerConfig model_of_sixths(int experts = 0) {
+  TransformerConfig m = small_model();
+  m.heads = m.kv_heads = 12;
+  m.hidden = 12 * m.head_dim;
+  m.ffn = 6 * 512;
+  m.vocab = 48000;
+  if (experts > 0) m.experts = {experts, 2, 6 * 128};
+  return m;
+}
+
+StepInputs step_of_sixths(const ParallelLayout& l, int experts = 0) {
+  StepInputs in = inputs(model_of_sixths(experts), l, 768, 4);
+  in.options.zero = 1;
+  return in;
+}
+
+/// Pods of so many nodes of one rank, whose way to the spines has a quarter of their rate.
+Fabric pods(int hosts, int per_leaf) {
+  TopologySpec spec;
+  spec.name = "pods";
+  spec.file = "test.yaml";
+  spec.devices = {{"host", DeviceKind::host, 1, {}}};
+  spec.network_devices = "host";
+  LeafSpineNetwork net;
+  net.rail_optimized = false;
+  net.bandwidth = Bandwidth(25e9);
+  net.latency = Seconds(1e-6);
+  net.spine_latency = Seconds(1e-6);
+  net.nodes_per_leaf = per_leaf;
+  net.spines = 2;
+  net.oversubscription = 4;
+  spec.network = net;
+  Result<Fabric> fabric = Fabric::build(spec, hosts);
+  REQUIRE(fabric.ok());
+  return std::move(fabric).value();
+}
+
+/// Of everything a stage asks for, the longest that any of its ranks' groups takes is what the plan has; returns how
+/// many of them do not take the same.
+int check_slowest(const StepInputs& in, const Fabric& fabric) {
+  const CollectiveTime time = memoized(by_estimate(fabric, {}));
+  int uneven = 0;
+  for (int stage = 0; stage < in.layout.pp; ++stage) {
+    std::vector<Rank> ranks;
+    for (int r = 0; r < in.layout.world(); ++r)
+      if (const Rank rank(static_cast<std::uint32_t>(r)); coordinates(in.layout, rank).pp == stage)
+        ranks.push_back(rank);
+    const Result<StageRequests> asked = stage_requests(in, fabric, time, stage);
+    REQUIRE(asked.ok());
+    for (std::size_t i = 0; i < asked->requests.size(); ++i) {
+      const CollectiveCost& priced = asked->usual[i];
+      Seconds most{}, least(1e9);
+      for (const Rank rank : ranks) {
+        const Seconds own = time(asked->requests[i].of(rank)).value();
+        most = std::max(most, own);
+        least = std::min(least, own);
+      }
+      CAPTURE(stage, priced.name, priced.request.group.size());
+      CHECK(priced.time.count() == Approx(most.count()).epsilon(1e-9));
+      CHECK((priced.slowest_groups > 0) == (least < most * (1 - 1e-9)));
+      uneven += priced.slowest_groups > 0 ? 1 : 0;
+    }
+    if (stage + 1 == in.layout.pp) continue;
+    Seconds message{}, both{};
+    for (const Rank rank : ranks) {
+      const auto own = make_transfer(in, fabric, time, stage, rank).value();
+      message = std::max(message, own.message.time);
+      both = std::max(both, own.time);
+    }
+    const auto slowest = make_transfer(in, fabric, time, stage).value();
+    CHECK(slowest.message.time.count() == Approx(message.count()).epsilon(1e-9));
+    // The slowest message and the slowest gather behind one need not be of one TP group.
+    CHECK(slowest.time >= both * (1 - 1e-9));
+  }
+  return uneven;
+}
+
+/// A search prices the layout as its forecast does.
+void check_as_searched(StepInputs in, const Fabric& fabric) {
+  const LayoutChoice choice{.tp = in.layout.tp,
+                            .pp = in.layout.pp,
+                            .dp = in.layout.dp,
+                            .micro_batch = in.batch.micro_batch,
+                            .zero = in.options.zero,
+                            .cp = in.layout.cp,
+                            .ep = in.layout.ep};
+  put(choice, in);
+  const CollectiveTime time = memoized(step_prices(fabric, {}));
+  const Result<LayoutEstimate> quick = LayoutFamily(in, fabric, time).estimate(choice);
+  REQUIRE(quick.ok());
+  CHECK(quick->step.count() == Approx(forecast(in, fabric, Method::estimate).step.count()).epsilon(1e-12));
+}
+
+FaultyStep in_order(const StepInputs& in, const Fabric& fabric) {
+  MachineState state;
+  for (int node = 0; node < fabric.nodes(); ++node) state.placement.nodes.push_back(node);
+  Result<FaultyStep> step = forecast_faulty_step(in, fabric, state, {}, Method::both);
+  INFO(to_text(step.errors()));
+  REQUIRE(step.ok());
+  return std::move(step).value();
+}
+
+bool tells_of_ways(const StepResult& result) {
+  return std::ranges::any_of(result.warnings,
+                             [](const std::string& w) { return w.find("do not all lie alike") != std::string::npos; });
+}
+
+}  // namespace
+
+TEST_CASE("groups that nodes hold whole, or that fill whole nodes, lie in one way") {
+  const Fabric fabric = cluster(4);
+  for (const RankOrder order : {RankOrder::tp_pp_dp, RankOrder::tp_cp_ep_dp_pp})
+    for (ParallelLayout l : {layout(2, 2, 8), layout(8, 2, 2), layout(4, 1, 8), layout(1, 4, 8), layout(2, 8, 2)}) {
+      l.order = order;
+      for (int stage = 0; stage < l.pp; ++stage) {
+        for (const Dimension dimension : {Dimension::tp, Dimension::pp, Dimension::dp, Dimension::cp})
+          CHECK(ways_of(l, fabric, groups_along(dimension), stage).size() == 1);
+        CHECK(ways_of(l, fabric, shard_group, stage).size() == 1);
+        CHECK(message_ways(l, fabric, stage).size() == 1);
+      }
+      CHECK(check_slowest(inputs(small_model(), l, 512, 8), fabric) == 0);
+    }
+}
+
+TEST_CASE("TP groups of six on nodes of eight: the slowest of the two that cross nodes is priced") {
+  // Ranks 0-5 and 18-23 are on nodes 0 and 2; 6-11 and 12-17 lie across two nodes.
+  const Fabric fabric = cluster(3);
+  const StepInputs in = step_of_sixths(layout(6, 1, 4));
+  const StageRequests asked = stage_requests(in, fabric, by_estimate(fabric, {}), 0).value();
+  const auto tp = std::ranges::find(asked.usual, "tp all_reduce", &CollectiveCost::name);
+  REQUIRE(tp != asked.usual.end());
+  CHECK(values(tp->request.group) == std::vector<std::uint32_t>{6, 7, 8, 9, 10, 11});
+  CHECK(tp->groups == 4);
+  CHECK(tp->slowest_groups == 1);
+  const StepResult result = forecast(in, fabric);
+  REQUIRE(tells_of_ways(result));
+  const auto told = std::ranges::find_if(result.warnings, [](const auto& w) { return w.starts_with("TP groups"); });
+  CHECK_THAT(*told, Contains("1 of a stage's 4 takes longest, such as ranks 6-11 on nodes 0-1"));
+  CHECK_FALSE(tells_of_ways(forecast(step_of_sixths(layout(4, 1, 6)), fabric)));
+}
+
+TEST_CASE("whatever the layout, a stage's collectives and messages take what the slowest of its groups does") {
+  Dice dice(20261129);
+  Sample sample(4);
+  int tried = 0, uneven = 0;
+  const Fabric star = cluster(6), tree = pods(48, 5);
+  for (int round = 0; round < 400; ++round) {
+    ParallelLayout l = layout(dice.pick({1, 2, 3, 6}), dice.pick({1, 1, 2, 3}), dice.pick({2, 4, 6, 8, 12}));
+    l.cp = dice.pick({1, 1, 2, 3});
+    l.order = dice.pick({RankOrder::tp_pp_dp, RankOrder::tp_cp_ep_dp_pp});
+    const bool experts = dice.roll(2) == 0;
+    if (experts) l.ep = dice.pick({1, 2, 3, 6});
+    if (dice.roll(3) == 0) l.dp_shard = l.dp / 2;
+    if (l.pp == 2 && dice.roll(3) == 0) l.schedule = PipelineSchedule::dualpipe;
+    StepInputs in = step_of_sixths(l, experts ? 12 : 0);
+    in.layout.uneven_stages = true;
+    in.options.zero = dice.roll(4);
+    in.model.tied_embeddings = dice.roll(2) == 0;
+    if (experts && dice.roll(2) == 0) in.options.moe_token_dispatcher = TokenDispatcher::flex;
+    const Fabric& fabric = dice.roll(2) == 0 ? star : tree;
+    if (l.world() > 48 || !check_step(in, fabric.rank_count(), {}).empty() || !sample.takes()) continue;
+    ++tried;
+    CAPTURE(round, l.tp, l.pp, l.dp, l.cp, l.ep, l.dp_shard, l.order, &fabric == &star);
+    uneven += check_slowest(in, fabric) > 0 ? 1 : 0;
+    check_as_searched(in, fabric);
+  }
+  CHECK(tried > (sanitized ? 5 : 40));
+  CHECK(uneven > (sanitized ? 2 : 15));
+}
+
+TEST_CASE("nodes that are named in the machine's order are the step without a placement") {
+  const Fabric fabric = cluster(3);
+  for (const ParallelLayout& l : {layout(6, 1, 4), layout(3, 1, 8), layout(6, 2, 2), layout(4, 1, 6)}) {
+    CAPTURE(l.tp, l.pp, l.dp);
+    const StepInputs in = step_of_sixths(l);
+    const FaultyStep step = in_order(in, fabric);
+    CHECK(step.result.estimate.count() == Approx(step.effect.estimate.count()).epsilon(1e-9));
+    // Rank by rank none waits longer than where all have the slowest groups of each kind.
+    CHECK(*step.result.simulate <= step.effect.step * (1 + 1e-9));
+  }
+}
+
+TEST_CASE("a server's groups that cross nodes count for all, and the page says so") {
+  const Fabric fabric = cluster(3);
+  StepInputs in = inputs(model_of_sixths(), layout(6, 1, 4), 512, 1);
+  in.serving = Serving{16, 512, 16, 1, 2};
+  in.options.optimizer = false;
+  const StepResult across = forecast(in, fabric, Method::estimate);
+  CHECK(tells_of_ways(across));
+}
