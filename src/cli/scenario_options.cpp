@@ -159,6 +159,7 @@ void calibrate(const ScenarioArgs& args, const Session& session, Scenario& scena
   scenario.topology = calibrated(std::move(scenario.topology), *by);
   scenario.collectives.base_latency = by->base_latency;
   scenario.spread = spread_of(*by);
+  scenario.fitted_to = by->range;
 }
 
 }  // namespace

@@ -23,7 +23,6 @@ std::optional<Scenario::Spread> spread_of(const Calibration& by) {
       out.high[static_cast<std::size_t>(band)] = residual.high;
       says_any = true;
     }
-  out.fitted_to = by.range;
   return says_any ? std::optional(out) : std::nullopt;
 }
 
@@ -58,11 +57,12 @@ std::vector<std::string> beyond(const Scenario::Spread::FittedTo& seen, const St
 }  // namespace
 
 void add_interval(const Scenario& scenario, const MeanStep& mean, StepReport& report) {
-  if (!scenario.spread || !scenario.step) return;
-  if (scenario.spread->fitted_to)
-    if (const std::vector<std::string> what = beyond(*scenario.spread->fitted_to, report.result); !what.empty())
+  if (!scenario.step) return;
+  if (scenario.fitted_to)
+    if (const std::vector<std::string> what = beyond(*scenario.fitted_to, report.result); !what.empty())
       report.result.warnings.push_back(
           fmt::format("collectives beyond what the calibration was fitted to: {}", fmt::join(what, "; ")));
+  if (!scenario.spread) return;
   Scenario end = scenario;
   end.collectives.stretch = scenario.spread->low;
   const Result<StepResult> low = mean(end);

@@ -43,22 +43,26 @@ struct Chip {
   const char* name;
   int capability;
 };
-constexpr std::array chips{
-    Chip{"p100", 60},          Chip{"v100", 70},       Chip{"titanv", 70},     Chip{"t4", 75},
-    Chip{"rtx206", 75},        Chip{"rtx207", 75},     Chip{"rtx208", 75},     Chip{"rtx3000", 75},
-    Chip{"rtx4000", 75},       Chip{"rtx5000", 75},    Chip{"rtx6000", 75},    Chip{"rtx8000", 75},
-    Chip{"a100", 80},          Chip{"a800", 80},       Chip{"a30", 80},        Chip{"a10", 86},
-    Chip{"a40", 86},           Chip{"rtx205", 86},     Chip{"rtx305", 86},     Chip{"rtx306", 86},
-    Chip{"rtx307", 86},        Chip{"rtx308", 86},     Chip{"rtx309", 86},     Chip{"rtxa", 86},
-    Chip{"a6000", 86},         Chip{"l2", 89},         Chip{"l4", 89},         Chip{"l40", 89},
-    Chip{"l40s", 89},          Chip{"rtx405", 89},     Chip{"rtx406", 89},     Chip{"rtx407", 89},
-    Chip{"rtx408", 89},        Chip{"rtx409", 89},     Chip{"rtx2000ada", 89}, Chip{"rtx4000ada", 89},
-    Chip{"rtx4000sffada", 89}, Chip{"rtx4500ada", 89}, Chip{"rtx5000ada", 89}, Chip{"rtx5880ada", 89},
-    Chip{"rtx6000ada", 89},    Chip{"h100", 90},       Chip{"h200", 90},       Chip{"h800", 90},
-    Chip{"h20", 90},           Chip{"gh200", 90},      Chip{"b100", 100},      Chip{"b200", 100},
-    Chip{"gb200", 100},        Chip{"b300", 103},      Chip{"gb300", 103},     Chip{"rtxpro", 120},
-    Chip{"rtx505", 120},       Chip{"rtx506", 120},    Chip{"rtx507", 120},    Chip{"rtx508", 120},
-    Chip{"rtx509", 120}};
+constexpr std::array chips{Chip{"p100", 60},       Chip{"v100", 70},       Chip{"titanv", 70},
+                           Chip{"t4", 75},         Chip{"rtx206", 75},     Chip{"rtx207", 75},
+                           Chip{"rtx208", 75},     Chip{"rtx3000", 75},    Chip{"rtx4000", 75},
+                           Chip{"rtx5000", 75},    Chip{"rtx6000", 75},    Chip{"rtx8000", 75},
+                           Chip{"a100", 80},       Chip{"a800", 80},       Chip{"a30", 80},
+                           Chip{"a10", 86},        Chip{"a40", 86},        Chip{"rtx205", 86},
+                           Chip{"rtx305", 86},     Chip{"rtx306", 86},     Chip{"rtx307", 86},
+                           Chip{"rtx308", 86},     Chip{"rtx309", 86},     Chip{"rtxa", 86},
+                           Chip{"a6000", 86},      Chip{"l2", 89},         Chip{"l4", 89},
+                           Chip{"l40", 89},        Chip{"l40s", 89},       Chip{"rtx405", 89},
+                           Chip{"rtx406", 89},     Chip{"rtx407", 89},     Chip{"rtx408", 89},
+                           Chip{"rtx409", 89},     Chip{"rtx2000ada", 89}, Chip{"rtx3000ada", 89},
+                           Chip{"rtx3500ada", 89}, Chip{"rtx4000ada", 89}, Chip{"rtx4000sffada", 89},
+                           Chip{"rtx4500ada", 89}, Chip{"rtx5000ada", 89}, Chip{"rtx5880ada", 89},
+                           Chip{"rtx6000ada", 89}, Chip{"h100", 90},       Chip{"h200", 90},
+                           Chip{"h800", 90},       Chip{"h20", 90},        Chip{"gh200", 90},
+                           Chip{"b100", 100},      Chip{"b200", 100},      Chip{"gb200", 100},
+                           Chip{"b300", 103},      Chip{"gb300", 103},     Chip{"rtxpro", 120},
+                           Chip{"rtx505", 120},    Chip{"rtx506", 120},    Chip{"rtx507", 120},
+                           Chip{"rtx508", 120},    Chip{"rtx509", 120}};
 
 std::string squeezed(std::string_view name) {
   std::string out;

@@ -10,7 +10,7 @@ namespace collcast::nccl {
 
 DirectAccess direct_access(const TopologySpec& spec, const Environment& environment) {
   const auto capability = compute_capability(spec.gpu.model);
-  if (!capability || !spec.plugin.gpudirect) return DirectAccess::as_usual;
+  if (!capability || !spec.plugin.gpudirect || spec.plugin.sockets) return DirectAccess::as_usual;
   const PathType level = environment.gpudirect_level, usual = Environment{}.gpudirect_level;
   Environment without = environment;
   without.gpudirect_level = usual;

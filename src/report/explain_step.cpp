@@ -283,8 +283,7 @@ ExplainReport explain(const StepReport& report) {
     out.partial = out.said.back();
     out.said.pop_back();
   }
-  std::vector<std::string> warnings;
-  if (nccl_collectives(report)) warnings = machine_warnings(report.machine);
+  std::vector<std::string> warnings = machine_warnings(report.machine);
   out.said.insert(out.said.end(), warnings.begin(), warnings.end());
   if (!warnings.empty() || report.machine.calibrated) {
     Section& machine = out.sections.emplace_back();

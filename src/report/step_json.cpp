@@ -238,8 +238,7 @@ void add_operations(Json& out, const StepResult& r) {
 
 void add_warnings(Json& out, const StepReport& report) {
   out["warnings"] = report.result.warnings;
-  if (nccl_collectives(report))
-    for (std::string& text : machine_warnings(report.machine)) out["warnings"].push_back(std::move(text));
+  for (std::string& text : machine_warnings(report.machine)) out["warnings"].push_back(std::move(text));
   for (const std::string& warning : report.said) out["warnings"].push_back(warning);
 }
 

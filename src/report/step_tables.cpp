@@ -145,8 +145,7 @@ void add_price_notes(Page& out, const StepReport& report) {
         Paragraph{calibrated_text(report.machine, report.collectives.base_latency), Paragraph::Tone::note});
   if (std::optional<std::string> text = interval_text(report))
     out.blocks.push_back(Paragraph{std::move(*text), Paragraph::Tone::note});
-  if (!nccl_collectives(report)) return;
-  out.blocks.push_back(Paragraph{nccl_in_steps, Paragraph::Tone::note});
+  if (nccl_collectives(report)) out.blocks.push_back(Paragraph{nccl_in_steps, Paragraph::Tone::note});
   for (std::string& text : machine_warnings(report.machine))
     out.blocks.push_back(Paragraph{std::move(text), Paragraph::Tone::warning});
 }

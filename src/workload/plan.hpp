@@ -210,7 +210,7 @@ struct StageRequest {
   GroupOf group_of = nullptr;
   std::function<CollectiveRequest(Rank)> of;
 };
-/// Those of a stage, and what they take for the plan's rank.
+/// Those of a stage, and what the slowest of the ways in which its groups lie takes.
 struct StageRequests {
   std::vector<StageRequest> requests;
   std::vector<CollectiveCost> usual;  ///< one each, in the same order

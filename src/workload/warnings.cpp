@@ -53,8 +53,9 @@ std::string strewn(const Group& group, const Fabric& fabric) {
 
 /// Whose price counts for all, where they lie on the machine in ways that take different times.
 const Group* slowest_group(const std::vector<CollectiveCost>& collectives, Dimension dimension) {
-  const auto found = std::ranges::find_if(
-      collectives, [&](const CollectiveCost& c) { return c.dimension == dimension && c.slowest_groups > 0; });
+  const auto found = std::ranges::find_if(collectives, [&](const CollectiveCost& c) {
+    return c.dimension == dimension && c.slowest_groups > 0 && !c.name.starts_with("expert ");
+  });
   return found == collectives.end() ? nullptr : &found->request.group;
 }
 
@@ -75,7 +76,7 @@ std::string place_of_group(const Group& group, const Fabric& fabric) {
   const auto number = [&](int i) { return std::to_string(group[i].value()); };
   const int last = group.size() - 1;
   std::string ranks = "ranks " + number(0);
-  if (group.stride() == 1 && last > 1)
+  if (group.is_strided() && group.stride() == 1 && last > 1)
     ranks += "-" + number(last);
   else
     ranks += (last == 1 ? " and " : ", " + number(1) + (last > 2 ? " ... " : ", ")) + number(last);
@@ -273,9 +274,11 @@ void add_uneven_groups(const Fabric& fabric, std::vector<CollectiveCost> collect
                            [](const CollectiveCost& c) { return c.time * c.count; });
   std::set<std::string> said;
   for (const CollectiveCost& c : collectives) {
-    if (c.slowest_groups == 0 || !said.insert(kind_of_groups(c)).second) continue;
     const bool are_messages = c.request.kind == CollectiveKind::sendrecv;
-    list.push_back(kind_of_groups(c) + (are_messages ? " messages" : " groups") +
+    // What receivers of a message gather is among the ranks of TP.
+    const std::string kind = c.dimension == Dimension::pp && !are_messages ? "TP" : kind_of_groups(c);
+    if (c.slowest_groups == 0 || !said.insert(kind).second) continue;
+    list.push_back(kind + (are_messages ? " messages" : " groups") +
                    " do not all lie alike on the machine: " + std::to_string(c.slowest_groups) + " of a stage's " +
                    std::to_string(c.groups) + (c.slowest_groups == 1 ? " takes" : " take") + " longest, such as " +
                    (are_messages ? "between " : "") + place_of_group(c.request.group, fabric) +

@@ -14,7 +14,10 @@ namespace {
 
 /// Appends how many ranks of a node hang on one of the devices that `from`, with so many ranks each, is wired to, and
 /// of those that these are.
-void add_devices(const TopologySpec& spec, const std::string& from, int ranks, int each, std::vector<int>& levels) {
+/// `depth`: no way through all kinds of devices is longer; links may go round.
+void add_devices(const TopologySpec& spec, const std::string& from, int ranks, int each, std::vector<int>& levels,
+                 std::size_t depth = 0) {
+  if (depth > spec.devices.size()) return;
   for (const LinkGroup& link : spec.links) {
     if (link.from != from || (link.wiring != Wiring::spread && link.wiring != Wiring::one_to_one)) continue;
     const auto to = std::ranges::find(spec.devices, link.to, &DeviceGroup::name);
@@ -22,7 +25,7 @@ void add_devices(const TopologySpec& spec, const std::string& from, int ranks, i
     const int of_it = ranks / to->count;
     if (of_it <= each && link.wiring == Wiring::spread) continue;
     levels.push_back(of_it);
-    add_devices(spec, link.to, ranks, of_it, levels);
+    add_devices(spec, link.to, ranks, of_it, levels, depth + 1);
   }
 }
 

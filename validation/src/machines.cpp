@@ -296,6 +296,7 @@ Result<PlacedTable> Machines::place(const MeasuredTable& table) {
 void MachineWarnings::add(const Fabric& fabric) {
   MachineSummary machine = summary(fabric);
   machine.library = library_;
+  machine.interval_of_fitted_rows = false;  // tables are scored without intervals
   Diagnostics found = switches_apart(fabric.spec());
   for (std::string& text : machine_warnings(machine)) found.push_back({{fabric.spec().file}, std::move(text), ""});
   for (Diagnostic& one : found)

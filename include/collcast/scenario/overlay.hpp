@@ -50,8 +50,6 @@ struct Calibration {
     static constexpr double far_off = 0.2;
   };
   std::vector<Residual> residuals;
-  /// Their intervals have rows of tables that a fit had not seen, too; false: of the rows that it was fitted to alone.
-  bool interval_of_unseen_tables = false;
   std::vector<std::string> tables;  ///< ids of what it was fitted to
   std::string description = {};     ///< digest of the machine that it was fitted on; empty: an older file does not say
   std::vector<std::string> set = {};  ///< "path=value" of --set at the fit
@@ -60,6 +58,8 @@ struct Calibration {
   Library library = Library::ideal;
   NcclFactors nccl = {};                  ///< library nccl has these, and none of the latencies and efficiencies above
   std::vector<std::string> remarks = {};  ///< for people, as comments; not read back
+  /// Intervals of `residuals` have rows of tables that a fit had not seen, too; false: of those fitted to alone.
+  bool interval_of_unseen_tables = false;
 };
 
 struct Overlay {

@@ -106,9 +106,9 @@ struct Scenario {
       int least_ranks = 0, most_ranks = 0;
       std::vector<std::string> collectives;
     };
-    std::optional<FittedTo> fitted_to = {};
   };
   std::optional<Spread> spread = {};
+  std::optional<Spread::FittedTo> fitted_to = {};  ///< by a calibration that says so
   bool library_stated = false;  ///< in the file or a setting; else collectives has what people run on the machine
   Sharing sharing = Sharing::max_min;
   Origins origins;                    ///< of every value read, those of the machine under "topology."

@@ -157,6 +157,7 @@ class PeriodMaker {
     if (prices_.never_less && prices_.slowest_message[boundary].time <= cost.time) return;
     cost.time = prices_.slowest_message[boundary].time;
     cost.request = prices_.slowest_message[boundary].request;
+    cost.groups = cost.slowest_groups = 0;  // ranks have their own here
   }
 
   /// What the closed form sees: each stage as its slowest ranks.
