@@ -386,7 +386,7 @@ TEST_CASE(
   for (const ContextExchange exchange : {ContextExchange::ring, ContextExchange::ulysses})
     for (const int tp : {1, 2, 4})
       for (const int pp : {2, 4})
-        for (const int dp : {1, 2}) {
+        for (const int dp : {1, 2, 3}) {
           StepInputs in = inputs(small_model(), layout(tp, pp, dp), 1536, 8);
           in.model.layers = 16;
           in.model.heads = in.model.kv_heads = 12;
