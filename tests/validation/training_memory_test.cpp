@@ -1,6 +1,11 @@
 // Memory of published steps: what a row measures, and what the framework, the allocator, CUDA and NCCL take besides.
 #include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
 
+#include <algorithm>
+#include <limits>
+
+#include "cli/process.hpp"
 #include "collcast/validation/training.hpp"
 #include "collcast/workload/terms.hpp"
 #include "training_rows.hpp"
@@ -329,4 +334,32 @@ TEST_CASE("SimuMax's script gives Llama 3.1 405B sixteen KV heads, whatever its 
   CHECK(step_of(row).inputs.model.kv_heads == 8);
   row.source_id = "simumax-b200";
   CHECK(step_of(row).inputs.model.kv_heads == 16);
+}
+
+TEST_CASE("validate --training: memory of the shipped rows in parts that sum up, and how near it is") {
+  const Folder folder;
+  const auto run = run_shell(training_command + "--format json", folder.path());
+  REQUIRE(run.exit == 0);
+  const nlohmann::json doc = nlohmann::json::parse(run.out);
+  for (const nlohmann::json& row : doc["rows"]) {
+    const auto part = [&](const char* name) { return row["memory"][std::string(name) + "_bytes"].get<std::int64_t>(); };
+    const std::int64_t model =
+        part("parameters") + part("gradients") + part("optimizer") + part("activations") + part("buffers");
+    CHECK(part("allocated") == model + part("framework"));
+    CHECK(part("reserved") == part("allocated") + part("fragments"));
+    CHECK(part("used") == part("reserved") + part("context") + part("nccl"));
+    const bool used = row["memory_measure"] == "used";
+    CHECK(row["predicted_memory_bytes"] ==
+          std::min(part(row["memory_measure"].get<std::string>().c_str()),
+                   used ? part("capacity") : std::numeric_limits<std::int64_t>::max()));
+  }
+  for (const nlohmann::json& all : doc["summary"]) {
+    if (all["source_id"] != "all" || all["tier"] != "A") continue;
+    CHECK(all["memory"]["n"] == 123);
+    CHECK(all["memory"]["median_ape"].get<double>() < 0.02);
+    CHECK(all["memory"]["mean_ape"].get<double>() < 0.03);
+    CHECK(all["oom"]["measured"] == 3);
+    CHECK(all["oom"]["flagged"] == 2);  // the third needs less than rows that ran
+    CHECK(all["oom"]["flagged_but_ran"].get<int>() <= 7);
+  }
 }

@@ -38,8 +38,6 @@ TrainingDeviation deviation(const std::string& configuration, double measured, d
   return out;
 }
 
-const std::string command =
-    "export COLLCAST_DATA=" + std::string(COLLCAST_SOURCE_DIR) + "; collcast validate --training ";
 const std::string training_data = std::string(COLLCAST_SOURCE_DIR) + "/validation/data/training/";
 
 }  // namespace
@@ -546,8 +544,8 @@ TEST_CASE("a summary: tiers apart, memory, out of memory and rows without a scal
 
 TEST_CASE("validate --training: every shipped row is scored or has its reason, the same twice") {
   const Folder folder;
-  const auto first = run_shell(command + "--format json", folder.path());
-  const auto second = run_shell(command + training_data + " --format json", folder.path());
+  const auto first = run_shell(training_command + "--format json", folder.path());
+  const auto second = run_shell(training_command + training_data + " --format json", folder.path());
   REQUIRE(first.exit == 0);
   CHECK(first.out == second.out);
   const Json doc = Json::parse(first.out);
@@ -565,48 +563,20 @@ TEST_CASE("validate --training: every shipped row is scored or has its reason, t
   for (const Json& row : doc["unscored"]) CHECK_FALSE(row["why"].get<std::string>().empty());
 }
 
-TEST_CASE("validate --training: memory of the shipped rows in parts that sum up, and how near it is") {
-  const Folder folder;
-  const auto run = run_shell(command + "--format json", folder.path());
-  REQUIRE(run.exit == 0);
-  const Json doc = Json::parse(run.out);
-  for (const Json& row : doc["rows"]) {
-    const auto part = [&](const char* name) { return row["memory"][std::string(name) + "_bytes"].get<std::int64_t>(); };
-    const std::int64_t model =
-        part("parameters") + part("gradients") + part("optimizer") + part("activations") + part("buffers");
-    CHECK(part("allocated") == model + part("framework"));
-    CHECK(part("reserved") == part("allocated") + part("fragments"));
-    CHECK(part("used") == part("reserved") + part("context") + part("nccl"));
-    const bool used = row["memory_measure"] == "used";
-    CHECK(row["predicted_memory_bytes"] ==
-          std::min(part(row["memory_measure"].get<std::string>().c_str()),
-                   used ? part("capacity") : std::numeric_limits<std::int64_t>::max()));
-  }
-  for (const Json& all : doc["summary"]) {
-    if (all["source_id"] != "all" || all["tier"] != "A") continue;
-    CHECK(all["memory"]["n"] == 123);
-    CHECK(all["memory"]["median_ape"].get<double>() < 0.02);
-    CHECK(all["memory"]["mean_ape"].get<double>() < 0.03);
-    CHECK(all["oom"]["measured"] == 3);
-    CHECK(all["oom"]["flagged"] == 2);  // the third needs less than rows that ran
-    CHECK(all["oom"]["flagged_but_ran"].get<int>() <= 7);
-  }
-}
-
 TEST_CASE("validate --training: budgets by tier, wrong ones with their place, options of tables refused") {
   const Folder folder;
   const std::string file = training_data + "vtrain_multi.csv ";
-  CHECK(run_shell(command + file + "--budget vtrain-multi.A=99%", folder.path()).exit == 0);
-  const auto missed = run_shell(command + file + "--format csv --budget calibrated.A=0.001%", folder.path());
+  CHECK(run_shell(training_command + file + "--budget vtrain-multi.A=99%", folder.path()).exit == 0);
+  const auto missed = run_shell(training_command + file + "--format csv --budget calibrated.A=0.001%", folder.path());
   CHECK(missed.exit == 1);
   CHECK(missed.err.starts_with("budget calibrated all.A: missed"));
-  const auto wrong = run_shell(command + file + "--budget D=1%,vtrain.A=1%,A=1", folder.path());
+  const auto wrong = run_shell(training_command + file + "--budget D=1%,vtrain.A=1%,A=1", folder.path());
   CHECK(wrong.exit == 2);
   CHECK(wrong.err.find("unknown tier 'D'") != std::string::npos);
   CHECK(wrong.err.find("unknown source 'vtrain'") != std::string::npos);
   CHECK(wrong.err.find("did you mean 'vtrain-multi'?") != std::string::npos);
   CHECK(wrong.err.find("the limit is '1'") != std::string::npos);
-  const auto refused = run_shell(command + file + "--part 1/2 --leave-one-out", folder.path());
+  const auto refused = run_shell(training_command + file + "--part 1/2 --leave-one-out", folder.path());
   CHECK(refused.exit == 2);
   CHECK(refused.err.find("--part has no effect with --training") != std::string::npos);
   CHECK(refused.err.find("--leave-one-out has no effect with --training") != std::string::npos);

@@ -10,6 +10,7 @@
 #include "collcast/workload/unfolded_step.hpp"
 #include "faulty.hpp"
 #include "inputs.hpp"
+#include "leaves.hpp"
 #include "timelines.hpp"
 
 using namespace collcast;
@@ -18,27 +19,6 @@ using namespace collcast::workload;
 using Catch::Matchers::Contains;
 
 namespace {
-
-/// Hosts of one rank each, so many to a leaf, whose way to the spines has a part of their rate.
-Fabric leaves(int hosts, int per_leaf, double oversubscription) {
-  TopologySpec spec;
-  spec.name = "leaves";
-  spec.file = "test.yaml";
-  spec.devices = {{"host", DeviceKind::host, 1, {}}};
-  spec.network_devices = "host";
-  LeafSpineNetwork net;
-  net.rail_optimized = false;
-  net.bandwidth = Bandwidth(25e9);
-  net.latency = Seconds(1e-6);
-  net.nodes_per_leaf = per_leaf;
-  net.spines = 2;
-  net.oversubscription = oversubscription;
-  spec.network = net;
-  Result<Fabric> fabric = Fabric::build(spec, hosts);
-  INFO(to_text(fabric.errors()));
-  REQUIRE(fabric.ok());
-  return std::move(fabric).value();
-}
 
 MachineState on_nodes(std::vector<int> nodes, std::vector<MachineFault> faults = {}) {
   return {std::move(faults), {std::move(nodes), false, 1, {"f", 2, 2}}};

@@ -11,6 +11,7 @@
 #include "collcast/workload/faulty_step.hpp"
 #include "collcast/workload/search.hpp"
 #include "inputs.hpp"
+#include "leaves.hpp"
 
 using namespace collcast;
 using namespace collcast::test;
@@ -34,27 +35,6 @@ StepInputs step_of_sixths(const ParallelLayout& l, int experts = 0) {
   StepInputs in = inputs(model_of_sixths(experts), l, 768, 4);
   in.options.zero = 1;
   return in;
-}
-
-/// Pods of so many nodes of one rank, whose way to the spines has a quarter of their rate.
-Fabric pods(int hosts, int per_leaf) {
-  TopologySpec spec;
-  spec.name = "pods";
-  spec.file = "test.yaml";
-  spec.devices = {{"host", DeviceKind::host, 1, {}}};
-  spec.network_devices = "host";
-  LeafSpineNetwork net;
-  net.rail_optimized = false;
-  net.bandwidth = Bandwidth(25e9);
-  net.latency = Seconds(1e-6);
-  net.spine_latency = Seconds(1e-6);
-  net.nodes_per_leaf = per_leaf;
-  net.spines = 2;
-  net.oversubscription = 4;
-  spec.network = net;
-  Result<Fabric> fabric = Fabric::build(spec, hosts);
-  REQUIRE(fabric.ok());
-  return std::move(fabric).value();
 }
 
 /// Of everything a stage asks for, the longest that any of its ranks' groups takes is what the plan has; returns how
@@ -165,7 +145,7 @@ TEST_CASE("whatever the layout, a stage's collectives and messages take what the
   Dice dice(20261129);
   Sample sample(4);
   int tried = 0, uneven = 0;
-  const Fabric star = cluster(6), tree = pods(48, 5);
+  const Fabric star = cluster(6), tree = leaves(48, 5, 4, Seconds(1e-6));
   for (int round = 0; round < 400; ++round) {
     ParallelLayout l = layout(dice.pick({1, 2, 3, 6}), dice.pick({1, 1, 2, 3}), dice.pick({2, 4, 6, 8, 12}));
     l.cp = dice.pick({1, 1, 2, 3});
