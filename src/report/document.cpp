@@ -257,6 +257,11 @@ Table csv_rows(const Json& rows, std::span<const std::string_view> columns) {
   return out;
 }
 
+Json without_values(Json row) {
+  for (Json& value : row) value = nullptr;
+  return row;
+}
+
 Table csv_rows(const Json& rows) {
   std::vector<std::string_view> columns;
   if (!rows.empty())

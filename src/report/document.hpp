@@ -74,6 +74,8 @@ std::string digest(const Json&);
 /// A column per name, empty in rows that lack the key; lists of scalars are joined by blanks. Which columns there are
 /// never depends on values, so that the tables of two runs have the same.
 Table csv_rows(const Json& rows, std::span<const std::string_view> columns);
+/// The same keys, each null: of a row that is not there.
+Json without_values(Json row);
 /// A column per key of the first row: of rows that all have the same keys, none of them structured.
 Table csv_rows(const Json& rows);
 /// The same, row after row as they come, none of which is kept.

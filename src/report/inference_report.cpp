@@ -265,6 +265,13 @@ Table csv(const InferenceReport& report) {
   for (const InferenceDeviation& row : report.rows) {
     rows.push_back(row_json(row));
     rows.back()["assumed"] = fmt::format("{}", fmt::join(row.assumed, "; "));
+    rows.back()["why_unscored"] = nullptr;
+  }
+  Json none = without_values(row_json({}));
+  for (const UnscoredServer& row : report.unscored) {
+    none.update(facts_json(row.of));
+    none["why_unscored"] = row.why;
+    rows.push_back(none);
   }
   return csv_rows(rows);
 }

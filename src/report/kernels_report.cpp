@@ -72,6 +72,7 @@ Json document_json(const KernelReport& report) {
     Json one{{"source_id", of.source_id}, {"kernels", of.kernels}, {"precision", of.precision}};
     one.update(error_json(error_summary(of.time)));
     one["roofline"] = error_json(error_summary(of.roofline));
+    one["uncovered"] = of.uncovered;
     out["foreign"].push_back(std::move(one));
   }
   out["unscored"] = Json::array();
@@ -107,10 +108,12 @@ Table foreign_table(const KernelReport& report) {
       "by another GPU's kernel table on the own data sheet, as of a GPU that nobody measured; roofline: of that table",
       {{"system", "", Align::left}, {"kernel table", "", Align::left}, {"precision", "", Align::left}},
       {}};
-  for (const char* title : {"products", "time", "by roofline alone"}) out.columns.push_back({title, "", Align::right});
+  for (const char* title : {"products", "not covered", "time", "by roofline alone"})
+    out.columns.push_back({title, "", Align::right});
   for (const ForeignKernels& of : report.foreign)
     out.rows.push_back({of.source_id, of.kernels, of.precision, fmt::format("{}", of.time.size()),
-                        error_text(error_summary(of.time)), error_text(error_summary(of.roofline))});
+                        fmt::format("{}", of.uncovered), error_text(error_summary(of.time)),
+                        error_text(error_summary(of.roofline))});
   return out;
 }
 
@@ -169,7 +172,16 @@ std::string json(const KernelReport& report) { return text(document_json(report)
 
 Table csv(const KernelReport& report) {
   Json rows = Json::array();
-  for (const KernelDeviation& row : report.rows) rows.push_back(row_json(row));
+  for (const KernelDeviation& row : report.rows) {
+    rows.push_back(row_json(row));
+    rows.back()["why_unscored"] = nullptr;
+  }
+  Json none = without_values(row_json({}));
+  for (const UnscoredKernels& group : report.unscored) {
+    none["source_id"] = group.source_id;
+    none["why_unscored"] = fmt::format("{}: {}", counted(group.rows, "row"), group.why);
+    rows.push_back(none);
+  }
   return csv_rows(rows);
 }
 

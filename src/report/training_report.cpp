@@ -19,14 +19,16 @@ namespace {
 
 struct Pool {
   std::string source_id, tier;  ///< empty: all
+  std::string without = {};     ///< a source that is not
   template <class Row>
   bool has(const Row& row) const {
-    return (source_id.empty() || row.source_id == source_id) && (tier.empty() || row.tier == tier);
+    return (source_id.empty() || row.source_id == source_id) && (tier.empty() || row.tier == tier) &&
+           (without.empty() || row.source_id != without);
   }
 };
 
 TrainingSummaryRow summed(const TrainingReport& report, const Pool& pool) {
-  TrainingSummaryRow out{pool.source_id, pool.tier, 0, 0, {}, {}, {}, 0, 0, 0, 0};
+  TrainingSummaryRow out{pool.source_id, pool.tier, 0, 0, {}, {}, {}, 0, 0, 0, 0, pool.without};
   std::vector<double> time, calibrated, memory;
   for (const TrainingDeviation& row : report.rows) {
     if (!pool.has(row)) continue;
@@ -52,6 +54,21 @@ TrainingSummaryRow summed(const TrainingReport& report, const Pool& pool) {
   out.calibrated = error_summary(std::move(calibrated));
   out.memory = error_summary(std::move(memory));
   return out;
+}
+
+/// The name that more than half of them have; empty: none has, or all have.
+template <class Names>
+std::string most_of(const Names& names) {
+  std::map<std::string, std::size_t> counts;
+  for (const std::string& name : names) ++counts[name];
+  for (const auto& [name, count] : counts)
+    if (2 * count > names.size() && count < names.size()) return name;
+  return {};
+}
+
+std::string name_of_all(const std::string& source_id, const std::string& without) {
+  if (!source_id.empty()) return source_id;
+  return without.empty() ? "all" : "all but " + without;
 }
 
 /// Places from 1; equal values share the mean of theirs.
@@ -113,7 +130,7 @@ Json memory_json(const TrainingMemory& m) {
 }
 
 Json summary_json(const TrainingSummaryRow& row) {
-  Json out{{"source_id", row.source_id.empty() ? "all" : row.source_id},
+  Json out{{"source_id", name_of_all(row.source_id, row.without)},
            {"tier", row.tier.empty() ? "all" : row.tier},
            {"rows", row.rows},
            {"unscored", row.unscored}};
@@ -184,6 +201,14 @@ Json document_json(const TrainingReport& report) {
                                {"n", one.n},
                                {"spearman", one.spearman},
                                {"slowdown", one.slowdown}});
+  out["rankings_summary"] = Json::array();
+  for (const TrainingRankingSummary& one : summary(rankings(report)))
+    out["rankings_summary"].push_back({{"source_id", name_of_all(one.source_id, one.without)},
+                                       {"jobs", one.jobs},
+                                       {"median_spearman", one.median_spearman},
+                                       {"least_spearman", one.least_spearman},
+                                       {"median_slowdown", one.median_slowdown},
+                                       {"most_slowdown", one.most_slowdown}});
   out["partial"] = report.not_reached > 0;
   out["not_reached"] = report.not_reached;
   out["unscored"] = Json::array();
@@ -217,7 +242,7 @@ Table summary_table(const TrainingReport& report) {
        {"rows", "not scored", "time", "ratio", "calibrated", "memory", "out of memory", "ran, forecast not to fit"})
     out.columns.push_back({title, "", Align::right});
   for (const TrainingSummaryRow& row : summary(report))
-    out.rows.push_back({row.source_id.empty() ? "all" : row.source_id, row.tier.empty() ? "all" : row.tier,
+    out.rows.push_back({name_of_all(row.source_id, row.without), row.tier.empty() ? "all" : row.tier,
                         fmt::format("{}", row.rows), fmt::format("{}", row.unscored), error_text(row.time),
                         row.time.n == 0 ? "-" : fmt::format("{:.2f}", row.time.median_ratio),
                         error_text(row.calibrated), error_text(row.memory),
@@ -234,23 +259,24 @@ std::string job_text(std::string job) {
   return job;
 }
 
-/// The jobs with the most alternatives; how all of them do is in the title.
+Table ranking_summary_table(const std::vector<TrainingRanking>& all) {
+  Table out{"order of the alternatives of one job, by source", left_columns({"source"}), {}};
+  for (const char* title : {"jobs", "median Spearman", "least", "median pick slower by", "most"})
+    out.columns.push_back({title, "", Align::right});
+  for (const TrainingRankingSummary& one : summary(all))
+    out.rows.push_back({name_of_all(one.source_id, one.without), fmt::format("{}", one.jobs),
+                        fmt::format("{:.2f}", one.median_spearman), fmt::format("{:.2f}", one.least_spearman),
+                        percent(one.median_slowdown), percent(one.most_slowdown)});
+  return out;
+}
+
+/// The jobs with the most alternatives.
 Table ranking_table(std::vector<TrainingRanking> all) {
-  std::vector<double> spearman, slowdown;
-  for (const TrainingRanking& one : all) {
-    spearman.push_back(one.spearman);
-    slowdown.push_back(one.slowdown);
-  }
   std::stable_sort(all.begin(), all.end(),
                    [](const TrainingRanking& a, const TrainingRanking& b) { return a.n > b.n; });
-  const std::size_t jobs = all.size();
-  all.resize(std::min(jobs, most_on_a_terminal / 2));
-  Table out{
-      fmt::format("order of the alternatives of one job, {}: median Spearman {:.2f}, pick slower than the best by "
-                  "{} (median)",
-                  counted(static_cast<std::int64_t>(jobs), "job"), median(spearman), percent(median(slowdown))),
-      left_columns({"job"}),
-      {}};
+  const bool every = all.size() <= most_on_a_terminal / 2;
+  all.resize(std::min(all.size(), most_on_a_terminal / 2));
+  Table out{every ? "every job" : "the jobs with the most rows", left_columns({"job"}), {}};
   for (const char* title : {"rows", "Spearman", "pick slower by"}) out.columns.push_back({title, "", Align::right});
   for (const TrainingRanking& one : all)
     out.rows.push_back(
@@ -350,9 +376,16 @@ std::vector<TrainingSummaryRow> summary(const TrainingReport& report) {
   for (const std::string& source : sources)
     for (const std::string& tier : tiers)
       if (!tier.empty()) put({source, tier});
+  const auto put_all = [&](const std::string& tier) {
+    put({{}, tier});
+    std::vector<std::string> of;
+    for (const TrainingDeviation& row : report.rows)
+      if (tier.empty() || row.tier == tier) of.push_back(row.source_id);
+    if (const std::string most = most_of(of); !most.empty()) put({{}, tier, most});
+  };
   for (const std::string& tier : tiers)
-    if (!tier.empty()) put({{}, tier});
-  put({});
+    if (!tier.empty()) put_all(tier);
+  put_all({});
   return out;
 }
 
@@ -374,6 +407,28 @@ std::vector<TrainingRanking> rankings(const TrainingReport& report) {
     out.push_back({key.first, key.second, static_cast<int>(rows.size()), rank_correlation(measured, predicted),
                    measured[static_cast<std::size_t>(pick)] / *std::min_element(measured.begin(), measured.end()) - 1});
   }
+  return out;
+}
+
+std::vector<TrainingRankingSummary> summary(const std::vector<TrainingRanking>& all) {
+  std::vector<std::string> of;
+  for (const TrainingRanking& one : all) of.push_back(one.source_id);
+  std::vector<TrainingRankingSummary> out;
+  const auto put = [&](const Pool& pool) {
+    std::vector<double> spearman, slowdown;
+    for (const TrainingRanking& one : all) {
+      if (!(pool.source_id.empty() || one.source_id == pool.source_id) || one.source_id == pool.without) continue;
+      spearman.push_back(one.spearman);
+      slowdown.push_back(one.slowdown);
+    }
+    if (spearman.empty()) return;
+    out.push_back({pool.source_id, pool.without, static_cast<int>(spearman.size()), median(spearman),
+                   *std::min_element(spearman.begin(), spearman.end()), median(slowdown),
+                   *std::max_element(slowdown.begin(), slowdown.end())});
+  };
+  for (const std::string& source : std::set<std::string>(of.begin(), of.end())) put({source, {}});
+  put({});
+  if (const std::string most = most_of(of); !most.empty()) put({{}, {}, most});
   return out;
 }
 
@@ -403,8 +458,7 @@ Table csv(const TrainingReport& report) {
     rows.push_back(row_json(row));
     rows.back()["why_unscored"] = nullptr;
   }
-  Json none = row_json({});
-  for (auto& [key, value] : none.items()) value = nullptr;
+  Json none = without_values(row_json({}));
   for (const UnscoredRow& row : report.unscored) {
     none["row_id"] = row.row_id;
     none["source_id"] = row.source_id;
@@ -425,7 +479,10 @@ Page page(const TrainingReport& report) {
         Paragraph{budget_text(budget), budget.met() ? Paragraph::Tone::plain : Paragraph::Tone::warning});
   for (const std::string& warning : report.warnings) out.blocks.push_back(Paragraph{warning, Paragraph::Tone::warning});
   out.blocks.push_back(summary_table(report));
-  if (const std::vector<TrainingRanking> all = rankings(report); !all.empty()) out.blocks.push_back(ranking_table(all));
+  if (const std::vector<TrainingRanking> all = rankings(report); !all.empty()) {
+    out.blocks.push_back(ranking_summary_table(all));
+    out.blocks.push_back(ranking_table(all));
+  }
   const std::vector<const TrainingDeviation*> shown = shown_rows(report);
   if (!shown.empty()) {
     Table rows = rows_table(shown);

@@ -90,6 +90,11 @@ TEST_CASE("what cannot be forecast is counted with its reason") {
   CHECK(report.unscored[1].source_id == "mi300x");
   CHECK(report.unscored[1].rows == 2);
   CHECK(report.unscored[1].why.find("no machine with a kernel table has the GPU 'mi300x'") == 0);
+  const Table all = csv(report);
+  REQUIRE(all.rows.size() == 3);
+  CHECK(all.rows[1].back() == "1 row: kernel table 'a100' has no products of fp8");
+  CHECK(all.rows[2].back().find("2 rows: no machine") == 0);
+  for (const ForeignKernels& of : report.foreign) CHECK(of.time.size() + static_cast<std::size_t>(of.uncovered) == 1);
 }
 
 TEST_CASE("files of a folder that hold something else are listed; one that is named is an error") {

@@ -519,6 +519,37 @@ TEST_CASE("a ranking: Spearman over the alternatives, and what the pick costs") 
   CHECK(rankings(report).empty());
 }
 
+TEST_CASE("a source with more than half of a tier's rows, or of the jobs, is left out once beside all of them") {
+  TrainingReport report;
+  for (int i = 0; i < 4; ++i) {
+    report.rows.push_back(deviation(std::to_string(i), 1, i < 3 ? 1.0 : 1.5));
+    report.rows.back().source_id = i < 3 ? "many" : "few";
+  }
+  const std::vector<TrainingSummaryRow> rows = summary(report);
+  REQUIRE(rows.size() == 6);  // few.A, many.A, all A, all A but many, all, all but many
+  CHECK(rows[2].without.empty());
+  CHECK(rows[2].time.median_ape == Approx(0));
+  for (const std::size_t i : {3U, 5U}) {
+    CHECK(rows[i].source_id.empty());
+    CHECK(rows[i].without == "many");
+    CHECK(rows[i].rows == 1);
+    CHECK(rows[i].time.median_ape == Approx(0.5));
+  }
+  report.rows.resize(1);  // all of one source: nothing is left without it
+  CHECK(summary(report).size() == 3);
+
+  const std::vector<TrainingRankingSummary> jobs =
+      summary({{"few", "j", 5, 0.5, 0.25}, {"many", "j", 5, 0.75, 0}, {"many", "k", 5, 1, 0}});
+  REQUIRE(jobs.size() == 4);  // few, many, all, all but many
+  CHECK(jobs[1].median_spearman == Approx(0.875));
+  CHECK(jobs[2].jobs == 3);
+  CHECK(jobs[2].median_spearman == Approx(0.75));
+  CHECK(jobs[2].least_spearman == Approx(0.5));
+  CHECK(jobs[2].most_slowdown == Approx(0.25));
+  CHECK(jobs[3].without == "many");
+  CHECK(jobs[3].median_spearman == Approx(0.5));
+}
+
 TEST_CASE("a summary: tiers apart, memory, out of memory and rows without a scale") {
   TrainingReport report;
   report.rows = {deviation("a", 1, 1.1), deviation("b", 1, 0.7)};

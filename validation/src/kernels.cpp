@@ -149,8 +149,11 @@ void add_foreign(const std::string& source, const GemmRow& row, const ScoredPlac
     const Seconds time =
         roofline(kernel->second, peak->second, own.machine.gpu.memory_bandwidth, row.shape, row.bytes()).total();
     const std::optional<double> ratio = measured->second.ratio_of_unseen(row.pass, row.shape);
-    if (!ratio) continue;
     ForeignKernels& of = out[{source, name, precision}];
+    if (!ratio) {
+      ++of.uncovered;
+      continue;
+    }
     of.time.push_back(*ratio * time / row.time);
     of.roofline.push_back(time / row.time);
   }

@@ -59,6 +59,7 @@ struct ForeignKernels {
   std::string kernels;    ///< name of the kernel table
   std::string precision;
   std::vector<double> time, roofline;  ///< of each product, predicted / measured
+  int uncovered = 0;                   ///< products that the table says nothing of
 };
 
 struct KernelReport {

@@ -66,7 +66,7 @@ struct ErrorSummary {
   double median_ratio = 0;  ///< predicted over measured
 };
 
-/// A source and a tier; empty: all.
+/// A source and a tier; empty: all. `without`: all but that source, which has most of them.
 struct TrainingSummaryRow {
   std::string source_id, tier;
   int rows = 0, unscored = 0;
@@ -74,6 +74,7 @@ struct TrainingSummaryRow {
   int scaled = 0;            ///< rows of `calibrated` that have a scale; the others are as they are
   int oom = 0, flagged = 0;  ///< measured out of memory, and predicted so
   int false_oom = 0;         ///< ran, and predicted not to fit
+  std::string without = {};
 };
 
 /// How well the forecast orders the alternatives of one job.
@@ -82,6 +83,13 @@ struct TrainingRanking {
   int n = 0;
   double spearman = 0;
   double slowdown = 0;  ///< of the layout predicted fastest, over the fastest measured: 0.03 is 3 %
+};
+/// Of the jobs of a source; empty: of all, or of all but `without`, which has most of them.
+struct TrainingRankingSummary {
+  std::string source_id, without;
+  int jobs = 0;
+  double median_spearman = 0, least_spearman = 0;
+  double median_slowdown = 0, most_slowdown = 0;
 };
 /// Jobs of fewer alternatives are not ranked.
 inline constexpr int least_alternatives = 5;
@@ -112,9 +120,12 @@ struct TrainingReport {
   Diagnostics of_machines = {};  ///< what forecasts on them leave out; said where warnings are
 };
 
-/// Each source by tier and in all, then all sources.
+/// Each source by tier, then all sources by tier and in all; behind each of these the same without the source that has
+/// more than half of its rows, if one has.
 std::vector<TrainingSummaryRow> summary(const TrainingReport&);
 std::vector<TrainingRanking> rankings(const TrainingReport&);
+/// Each source, then all, then all without the source that has more than half of the jobs, if one has.
+std::vector<TrainingRankingSummary> summary(const std::vector<TrainingRanking>&);
 std::vector<TrainingBudgetOutcome> outcomes(const TrainingReport&, const std::vector<TrainingBudget>&);
 std::string budget_text(const TrainingBudgetOutcome&);
 

@@ -5,6 +5,8 @@
 #include <memory>
 #include <oneapi/tbb/parallel_for.h>
 #include <optional>
+#include <set>
+#include <tuple>
 #include <utility>
 
 #include "collcast/base/loop_order.hpp"
@@ -155,6 +157,19 @@ std::string layout_text(const ParallelLayout& l, const TransformerConfig& model)
   return out;
 }
 
+/// What no two runs have alike to the digit: two rows with all of it are one measurement, listed twice, as a table does
+/// that has a model's checkpoints under each of their names, or a day's results again on the next.
+using Measurement = std::tuple<std::string, std::string, std::string, std::string, std::string, std::string,
+                               std::optional<int>, std::optional<int>, std::optional<int>, double, double>;
+std::optional<Measurement> measurement_of(const Job& job) {
+  const InferenceRow& row = *job.row;
+  const StepInputs& in = job.served->inputs;
+  if (!row.ttft_ms || !row.tpot_ms) return std::nullopt;
+  return Measurement{
+      row.backend, row.system, row.mode,        in.model.name, in.options.precision, layout_text(in.layout, in.model),
+      row.isl,     row.osl,    row.concurrency, *row.ttft_ms,  *row.tpot_ms};
+}
+
 InferenceDeviation deviation(const Job& job) {
   const auto seconds = [](const std::optional<double>& ms) {
     return ms ? std::optional(Seconds(*ms * 1e-3)) : std::nullopt;
@@ -192,6 +207,7 @@ InferenceReport validate_inference(const InferenceTables& tables, const ServedMo
                       pieces.step();
                     }));
   std::map<std::string, ScoringMachine> used;
+  std::set<Measurement> scored;
   MachineWarnings warnings(out.library);
   for (const Job& job : jobs) {
     if (!job.reached) {
@@ -200,6 +216,11 @@ InferenceReport validate_inference(const InferenceTables& tables, const ServedMo
     }
     if (!job.why.empty()) {
       out.unscored.push_back({facts_of(*job.row), job.why});
+      continue;
+    }
+    if (const auto one = measurement_of(job); one && !scored.insert(*one).second) {
+      out.unscored.push_back(
+          {facts_of(*job.row), "a measurement that another row has: the same load, both times alike"});
       continue;
     }
     if (used.count(job.topology) == 0)
