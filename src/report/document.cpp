@@ -199,14 +199,7 @@ Json memory_json(const MemoryUse& m) {
 
 std::string compact(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
 
-void Digest::add(std::string_view piece) {
-  for (const char c : piece) {
-    hash_ ^= static_cast<unsigned char>(c);
-    hash_ *= 1099511628211U;
-  }
-}
-
-std::string Digest::text() const { return fmt::format("fnv1a64:{:016x}", hash_); }
+std::string Digest::text() const { return fmt::format("fnv1a64:{:016x}", hash_.value()); }
 
 std::string digest(const Json& json) {
   Digest out;

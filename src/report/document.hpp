@@ -3,7 +3,6 @@
 
 #include <nlohmann/json.hpp>
 
-#include <cstdint>
 #include <iosfwd>
 #include <optional>
 #include <span>
@@ -11,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "collcast/base/fnv1a.hpp"
 #include "collcast/base/quantity.hpp"
 #include "collcast/report/documents.hpp"
 #include "collcast/schedule/group.hpp"
@@ -60,15 +60,15 @@ class JsonMembers {
 /// The digest of a text that comes in pieces.
 class Digest {
  public:
-  void add(std::string_view piece);
+  void add(std::string_view piece) { hash_.add(piece); }
   std::string text() const;
 
  private:
-  std::uint64_t hash_ = 14695981039346656037U;
+  Fnv1a hash_;
 };
 /// The compact text of a value.
 std::string compact(const Json&);
-/// FNV-1a (http://www.isthe.com/chongo/tech/comp/fnv) of the compact text: tells inputs apart, proves nothing.
+/// FNV-1a of the compact text: tells inputs apart, proves nothing.
 std::string digest(const Json&);
 
 /// A column per name, empty in rows that lack the key; lists of scalars are joined by blanks. Which columns there are

@@ -4,11 +4,12 @@
 #include <bit>
 #include <cmath>
 #include <limits>
-#include <string_view>
 #include <tuple>
 #include <unordered_map>
 #include <utility>
 #include <variant>
+
+#include "collcast/base/fnv1a.hpp"
 
 namespace collcast::workload {
 
@@ -104,12 +105,6 @@ std::uint64_t log_variance(std::uint64_t p) {
 
 }  // namespace
 
-std::uint64_t name_hash(std::string_view text) {
-  std::uint64_t hash = 0xcbf29ce484222325U;  // FNV-1a
-  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3U;
-  return hash;
-}
-
 JitterDraw::JitterDraw(const Jitter& jitter)
     : shape_(jitter.shape),
       seed_(static_cast<std::uint64_t>(jitter.seed)),
@@ -161,7 +156,7 @@ StepDraws::StepDraws(const StepSchedule& step, std::vector<RankJitter> jitters) 
                                    [&](const RankJitter& one) { return one.ranks[compute->rank.value()]; });
     if (!drawn) continue;
     // Of one name by their order.
-    const std::uint64_t name = name_hash(step.schedule.name(OpId(op)));
+    const std::uint64_t name = fnv1a(step.schedule.name(OpId(op)));
     const std::uint64_t same = seen[mixed(name ^ (std::uint64_t{compute->rank.value()} + 1) * golden)]++;
     ops_.push_back({op, compute->rank, name + same * golden});
   }

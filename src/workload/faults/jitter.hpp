@@ -14,7 +14,6 @@
 
 #include <cstdint>
 #include <span>
-#include <string_view>
 #include <vector>
 
 #include "collcast/topology/faults.hpp"
@@ -39,9 +38,6 @@ class JitterDraw {
   std::uint64_t variance_;  ///< s^2, in units of 2^-64
   std::uint64_t sigma_;     ///< s
 };
-
-/// A name as part of what a draw is a hash of.
-std::uint64_t name_hash(std::string_view);
 
 /// A time of a factor, to the nearest picosecond.
 Picoseconds times_factor(Picoseconds, std::uint64_t factor);

@@ -6,6 +6,7 @@
 #include <variant>
 
 #include "collcast/base/check.hpp"
+#include "collcast/base/fnv1a.hpp"
 
 namespace collcast::workload {
 
@@ -26,14 +27,14 @@ LinkDraws::LinkDraws(const StepSchedule& step, const PeriodTimes& mean,
     : jitters_(std::move(jitters)) {
   for (const LinkJitter& one : jitters_) {
     draws_.emplace_back(one.jitter);
-    links_.push_back(name_hash(one.link));
+    links_.push_back(fnv1a(one.link));
   }
   std::unordered_map<std::uint64_t, std::uint64_t> seen;  // only looked up
   for (std::uint32_t op = 0; op < step.schedule.size(); ++op) {
     if (!std::holds_alternative<Delay>(step.schedule.work(OpId(op)))) continue;
     const auto stream = step.schedule.stream(OpId(op));
     const Rank rank = stream ? step.schedule.streams()[stream->value()].rank.value_or(Rank(0)) : Rank(0);
-    const std::uint64_t name = name_hash(step.schedule.name(OpId(op)));
+    const std::uint64_t name = fnv1a(step.schedule.name(OpId(op)));
     bool is_drawn = false;
     std::vector<Drawn> by_period;
     for (std::size_t p = 0; p < mean.of.size(); ++p) {

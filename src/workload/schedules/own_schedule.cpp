@@ -4,6 +4,7 @@
 #include <unordered_map>
 
 #include "collcast/base/check.hpp"
+#include "collcast/base/fnv1a.hpp"
 
 namespace collcast {
 
@@ -267,9 +268,9 @@ Diagnostics check_order(const OwnSchedule& own, const TurnPlace& place, const st
 }
 
 std::uint64_t digest(const OwnSchedule& own) {
-  std::uint64_t sum = 0xcbf29ce484222325;
+  Fnv1a sum;
   const auto add = [&sum](std::uint64_t value) {
-    for (int byte = 0; byte < 8; ++byte, value >>= 8) sum = (sum ^ (value & 0xff)) * 0x100000001b3;
+    for (int byte = 0; byte < 8; ++byte, value >>= 8) sum.add(static_cast<unsigned char>(value));
   };
   add(static_cast<std::uint64_t>(own.chunks) << 1 | (own.in_v ? 1U : 0U));
   for (const std::vector<Turn>& order : own.orders) {
@@ -279,7 +280,7 @@ std::uint64_t digest(const OwnSchedule& own) {
       add((t.backward ? 1U : 0U) | (t.weights ? 2U : 0U) | (t.whole ? 4U : 0U) | (t.with_next ? 8U : 0U));
     }
   }
-  return sum;
+  return sum.value();
 }
 
 }  // namespace collcast

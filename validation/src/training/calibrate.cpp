@@ -4,11 +4,11 @@
 // Cross-validated: configurations are dealt into folds by their names; a row's schedule is fitted to the other folds,
 // and its scale to the other configurations of its cell, with that schedule's. Both minimise the mean of |s p/m - 1|
 // over the rows that they are fitted to: the median of m/p, each row weighing p/m.
-#include <cstdint>
 #include <map>
 #include <tuple>
 #include <utility>
 
+#include "collcast/base/fnv1a.hpp"
 #include "collcast/validation/training.hpp"
 #include "weighted_median.hpp"
 
@@ -32,12 +32,8 @@ std::optional<double> scale_without(const std::vector<Ratio>& ratios, const std:
 
 constexpr std::size_t folds = 10;
 
-/// FNV-1a: the same on every machine.
-std::size_t fold_of(const std::string& configuration) {
-  std::uint64_t hash = 14695981039346656037U;
-  for (const char c : configuration) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211U;
-  return static_cast<std::size_t>(hash % folds);
-}
+/// The same on every machine.
+std::size_t fold_of(const std::string& configuration) { return static_cast<std::size_t>(fnv1a(configuration) % folds); }
 
 using DeviationCell = std::vector<TrainingDeviation*>;
 using DeviationCells = std::map<std::tuple<std::string, std::string, std::string>, DeviationCell>;
