@@ -31,6 +31,12 @@ std::string to_text(const Location& where) {
   return where.line > 0 ? fmt::format("{}:{}:{}", where.file, where.line, where.column) : where.file;
 }
 
+std::string messages(const Diagnostics& diagnostics) {
+  std::string out;
+  for (const Diagnostic& d : diagnostics) out += (out.empty() ? "" : "; ") + d.message;
+  return out;
+}
+
 std::string to_text(const Diagnostics& diagnostics) {
   std::string out;
   for (const Diagnostic& d : diagnostics) {

@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
-#include <cmath>
 #include <limits>
 
 #include "lines.hpp"
@@ -11,39 +9,19 @@
 
 namespace collcast {
 
-namespace {
-
-/// Between which two values a printed number was, half a unit of its last digit to either side.
-struct Printed {
-  double least = 0, most = 0;
-};
-std::optional<Printed> read_printed(std::string_view text) {
-  double value = 0;
-  if (text.find_first_of("eE") != std::string_view::npos) return std::nullopt;  // its last digit is none of the value's
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc{} || end != text.data() + text.size() || !(value >= 0) || !std::isfinite(value))
-    return std::nullopt;
-  const std::size_t point = text.find('.');
-  const auto digits = point == std::string_view::npos ? 0 : static_cast<int>(text.size() - point - 1);
-  const double half = 0.5 * std::pow(10.0, -digits);
-  return Printed{std::max(0.0, value - half), value + half};
-}
-
-}  // namespace
-
 std::optional<Diagnostic> rate_contradiction(Location where, Bytes size, std::string_view time, std::string_view unit,
                                              std::string_view algbw) {
   const auto t = read_printed(time), rate = read_printed(algbw);
   if (!t || !rate) return std::nullopt;
   // Bytes per microsecond are megabytes per second.
   const double gigabytes = static_cast<double>(size.value()) * 1e-3 / (unit == "ms" ? 1e3 : 1);
-  const double least = gigabytes / t->most;
-  const double most = t->least > 0 ? gigabytes / t->least : std::numeric_limits<double>::infinity();
-  if (least <= rate->most * most_rate_factor && most * most_rate_factor >= rate->least) return std::nullopt;
+  const double least = gigabytes / t->most();
+  const double most = t->least() > 0 ? gigabytes / t->least() : std::numeric_limits<double>::infinity();
+  if (least <= rate->most() * most_rate_factor && most * most_rate_factor >= rate->least()) return std::nullopt;
   return Diagnostic{
       std::move(where),
       fmt::format("{} B in {} {} are {:.3g} GB/s, but its algbw is {} GB/s: this row is left out", size.value(),
-                  printable(time), unit, gigabytes / ((t->least + t->most) / 2), printable(algbw)),
+                  printable(time), unit, gigabytes / ((t->least() + t->most()) / 2), printable(algbw)),
       "is the time in another unit than its heading says, or the line damaged?"};
 }
 

@@ -3,38 +3,19 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <vector>
 
 #include "collcast/collective/collective.hpp"
 #include "lines.hpp"
+#include "values.hpp"
 
 namespace collcast {
 
-namespace {
-
-std::optional<double> read_rate(std::string_view text, double& rounding) {
-  double value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (text.find_first_of("eE") != std::string_view::npos) return std::nullopt;  // its last digit is none of the value's
-  if (error != std::errc{} || end != text.data() + text.size() || !(value > 0) || !std::isfinite(value))
-    return std::nullopt;
-  const std::size_t point = text.find('.');
-  const auto digits = point == std::string_view::npos ? 0 : static_cast<int>(text.size() - point - 1);
-  rounding = std::max(rounding, 0.5 * std::pow(10.0, -digits));
-  return value;
-}
-
-}  // namespace
-
 std::optional<PrintedRates> read_rates(std::string_view algbw, std::string_view busbw) {
-  PrintedRates out;
-  const auto a = read_rate(algbw, out.rounding), b = read_rate(busbw, out.rounding);
-  if (!a || !b) return std::nullopt;
-  out.algbw = *a;
-  out.busbw = *b;
-  return out;
+  const auto a = read_printed(algbw), b = read_printed(busbw);
+  if (!a || !b || a->value == 0 || b->value == 0) return std::nullopt;
+  return PrintedRates{a->value, b->value, std::max(a->rounding, b->rounding)};
 }
 
 std::optional<RankRange> ranks_of_rates(std::string_view collective, const PrintedRates& rates) {

@@ -44,6 +44,15 @@ std::optional<int> read_whole(std::string_view text) {
   return value;
 }
 
+std::optional<PrintedNumber> read_printed(std::string_view text) {
+  const auto value = to_number<double>(text);
+  if (!value || !(*value >= 0) || !std::isfinite(*value) || text.find_first_of("eE") != std::string_view::npos)
+    return std::nullopt;
+  const std::size_t point = text.find('.');
+  const auto digits = point == std::string_view::npos ? 0 : static_cast<int>(text.size() - point - 1);
+  return PrintedNumber{*value, 0.5 * std::pow(10.0, -digits)};
+}
+
 bool is_number(std::string_view text) {
   double value = 0;
   const char* end = text.data() + text.size();

@@ -36,6 +36,9 @@ std::string to_text(const Location&);
 /// "file:line:column: error: message\n    hint: ..." per diagnostic, in order.
 std::string to_text(const Diagnostics&);
 
+/// "message; message": where there are no places.
+std::string messages(const Diagnostics&);
+
 /// A T, or every Diagnostic that stood in its way.
 template <class T>
 class [[nodiscard]] Result {

@@ -18,12 +18,6 @@ namespace collcast {
 
 namespace {
 
-std::string reasons(const Diagnostics& errors) {
-  std::vector<std::string> texts;
-  for (const Diagnostic& error : errors) texts.push_back(error.message);
-  return fmt::format("{}", fmt::join(texts, "; "));
-}
-
 ServerFacts facts_of(const InferenceRow& row) {
   return {row.row_id, row.source, row.backend, row.system, row.model, row.mode, row.precision};
 }
@@ -63,7 +57,7 @@ std::string put_on_machine(Job& job, const ScoredMachines& machines, Fabrics& fa
   wanted.gpu = job.row->system;
   wanted.gpus = in.layout.world();
   const Result<ScoredPlace> place = machines.place(wanted);
-  if (!place) return reasons(place.errors());
+  if (!place) return messages(place.errors());
   in.gpu = place->machine.gpu;
   in.kernels = place->kernels;
   std::string& precision = in.options.precision;
@@ -73,9 +67,9 @@ std::string put_on_machine(Job& job, const ScoredMachines& machines, Fabrics& fa
   }
   job.topology = place->machine.name;
   const Result<std::shared_ptr<const Fabric>> fabric = fabrics.at(*place);
-  if (!fabric) return reasons(fabric.errors());
+  if (!fabric) return messages(fabric.errors());
   job.fabric = *fabric;
-  return reasons(check_step(in, job.fabric->rank_count(), {}));
+  return messages(check_step(in, job.fabric->rank_count(), {}));
 }
 
 Job prepared(const InferenceRow& row, const ServedModels& models, const std::vector<ServerSettings>& servers,
@@ -84,7 +78,7 @@ Job prepared(const InferenceRow& row, const ServedModels& models, const std::vec
   job.row = &row;
   Result<ServedRow> served = served_row(row, models, servers);
   if (!served) {
-    job.why = reasons(served.errors());
+    job.why = messages(served.errors());
     return job;
   }
   job.served = std::move(served).value();
@@ -140,7 +134,7 @@ void forecast(Job& job, const CollectivePolicy& collectives) {
       result = forecast_step(in, *job.fabric, collectives, Method::estimate);
     }
   if (!result) {
-    job.why = reasons(result.errors());
+    job.why = messages(result.errors());
     return;
   }
   if (job.served->first_token) job.ttft = result->inference->prefill.estimate;

@@ -38,12 +38,6 @@ struct Job {
   bool reached = true;
 };
 
-std::string reasons(const Diagnostics& errors) {
-  std::vector<std::string> texts;
-  for (const Diagnostic& error : errors) texts.push_back(error.message);
-  return fmt::format("{}", fmt::join(texts, "; "));
-}
-
 class PricedMachines {
  public:
   explicit PricedMachines(const CollectivePolicy& policy) : policy_(policy) {}
@@ -76,12 +70,12 @@ Job placed(const TrainingRow& row, const ScoredMachines& machines, PricedMachine
   job.row = &row;
   const Result<ScoredPlace> place = machines.place(row);
   if (!place) {
-    job.why = reasons(place.errors());
+    job.why = messages(place.errors());
     return job;
   }
   Result<TrainingStep> step = training_step(row, *place);
   if (!step) {
-    job.why = reasons(step.errors());
+    job.why = messages(step.errors());
     return job;
   }
   job.topology = place->machine.name;
@@ -93,14 +87,14 @@ Job placed(const TrainingRow& row, const ScoredMachines& machines, PricedMachine
   }
   const Result<std::shared_ptr<const Machine>> machine = fabrics.at(*place);
   if (!machine) {
-    job.why = reasons(machine.errors());
+    job.why = messages(machine.errors());
     return job;
   }
   job.machine = *machine;
   job.gpus_per_node = job.machine->fabric.rank_count() / place->nodes;
   Diagnostics wrong = check_step(in, job.machine->fabric.rank_count(), {});
   if (wrong.empty()) wrong = check_memory(in, {});
-  if (!wrong.empty()) job.why = reasons(wrong);
+  if (!wrong.empty()) job.why = messages(wrong);
   return job;
 }
 
@@ -110,7 +104,7 @@ void forecast(Job& job, const TrainingQuestion& question) {
     const Result<StepResult> result =
         forecast_step(in, job.machine->fabric, question.collectives, Method::simulate, nullptr, question.engine);
     if (!result) {
-      job.why = reasons(result.errors());
+      job.why = messages(result.errors());
       return;
     }
     job.predicted = result->step;
@@ -122,7 +116,7 @@ void forecast(Job& job, const TrainingQuestion& question) {
   LayoutFamily family(in, job.machine->fabric, prices);
   const Result<LayoutEstimate> estimate = family.estimate(choice_of(in));
   if (!estimate) {
-    job.why = reasons(estimate.errors());
+    job.why = messages(estimate.errors());
     return;
   }
   job.predicted = estimate->step;
