@@ -12,6 +12,7 @@
 #include "collcast/workload/search.hpp"
 #include "inputs.hpp"
 #include "leaves.hpp"
+#include "workload/plan.hpp"
 
 using namespace collcast;
 using namespace collcast::test;
@@ -157,6 +158,24 @@ TEST_CASE("TP groups of six on nodes of eight: the slowest of the two that cross
   const auto told = std::ranges::find_if(result.warnings, [](const auto& w) { return w.starts_with("TP groups"); });
   CHECK_THAT(*told, Contains("1 of a stage's 4 takes longest, such as ranks 6-11 on nodes 0-1"));
   CHECK_FALSE(tells_of_ways(forecast(step_of_sixths(layout(4, 1, 6)), fabric)));
+}
+
+TEST_CASE("uneven groups are told of whatever stage they are of") {
+  // Stages of 6 ranks: 0-2 and 3-5 are on node 0; 6-8 and 15-17 across two nodes, 9-11 and 12-14 on one.
+  const Fabric fabric = cluster(3);
+  StepInputs in = step_of_sixths(layout(3, 3, 2));
+  in.layout.order = RankOrder::tp_cp_ep_dp_pp;
+  in.layout.uneven_stages = true;
+  const StepPlan plan = make_plan(in, fabric, by_estimate(fabric, {})).value();
+  const auto uneven_tp = [](const std::vector<CollectiveCost>& costs) {
+    return std::ranges::count_if(
+        costs, [](const CollectiveCost& c) { return c.dimension == Dimension::tp && c.slowest_groups > 0; });
+  };
+  CHECK(uneven_tp(plan.stages[0].collectives) == 0);
+  CHECK(uneven_tp(plan.stages[1].collectives) > 0);
+  CHECK(uneven_tp(uneven_collectives(plan, 0)) ==
+        uneven_tp(plan.stages[1].collectives) + uneven_tp(plan.stages[2].collectives));
+  CHECK(uneven_tp(forecast(in, fabric, Method::estimate).uneven) == uneven_tp(uneven_collectives(plan, 0)));
 }
 
 TEST_CASE("whatever the layout, a stage's collectives and messages take what the slowest of its groups does") {

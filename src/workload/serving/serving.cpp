@@ -1,6 +1,7 @@
 #include "workload/serving/serving.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "collcast/evaluate/symmetry.hpp"
@@ -274,6 +275,8 @@ void put_times(StepResult& result, const StepInputs& in, const PricedPasses& p,
   }
   const std::size_t stage = busiest(in, prompts, tokens.terms);
   result.stage.stage = static_cast<int>(stage);
+  result.uneven = uneven_collectives(p.prompts, stage);
+  std::ranges::copy(uneven_collectives(p.tokens, stage), std::back_inserter(result.uneven));
   prompt.messages = prompts_time(prompts) - prompts_time(without_messages(prompts));
   token.messages = tokens.messages;
   token.longer = tokens.terms.layers[stage].of(tokens.terms.longer);
@@ -365,10 +368,7 @@ Result<StepResult> forecast_inference(const StepInputs& in, const Fabric& fabric
   result.layer.forward = result.inference->prefill.layer;
   result.operations.forward = result.inference->prefill.operations;
   result.warnings = serving_warnings(in, fabric, result.memory);
-  std::vector<CollectiveCost> both = result.inference->prefill.collectives;
-  const std::vector<CollectiveCost>& decoded = result.inference->decode.collectives;
-  both.insert(both.end(), decoded.begin(), decoded.end());
-  add_uneven_groups(fabric, std::move(both), result.warnings);
+  add_uneven_groups(fabric, result.uneven, result.warnings);
   if (auto ratio = served_ratio_warning(in, fabric, result, prices.by_estimate()))
     result.warnings.push_back(std::move(*ratio));
   return result;
