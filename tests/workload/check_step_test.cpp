@@ -185,6 +185,19 @@ TEST_CASE("an interleaved schedule needs stages, chunks that divide them and who
   CHECK(checked(in).size() == 2);
 }
 
+TEST_CASE("1f1b and gpipe have as many turns at most as an interleaved schedule") {
+  // 10^7 turns: 5 million micro-batches of 2 x 2 samples on 2 stages.
+  for (const PipelineSchedule schedule : {PipelineSchedule::one_f_one_b, PipelineSchedule::gpipe}) {
+    StepInputs in = good();
+    in.layout.schedule = schedule;
+    in.batch.global_batch = 20'000'000;
+    CHECK(checked(in).empty());
+    in.batch.global_batch = 20'000'004;
+    CHECK(only(in).message == "global_batch 20000004 makes more than 10000000 turns of micro-batches x pp 2");
+    CHECK(only(in).hint == "use 20000000 or less");
+  }
+}
+
 TEST_CASE("a step that fits has nothing to say") { CHECK(checked(good()).empty()); }
 
 TEST_CASE("tp must divide heads and ffn and fit kv_heads; the hint does all three") {

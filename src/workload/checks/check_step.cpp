@@ -318,10 +318,9 @@ class Check {
                             ", as schedule interleaved" + seen("layout.schedule") + " needs"
                       : " micro-batches; schedule dualpipe" + seen("layout.schedule") + " has as many from either end"),
           nearest);
-    else if (rounds)
-      turns(global, fits);
+    else if (!splits_backward(in_.layout.schedule))
+      turns(global, per_pass, rounds ? in_.layout.pp : 1);
     else if (const std::int64_t most = made_for_times(in_.layout.schedule) ? 1'000'000 : 10'000'000;
-             splits_backward(in_.layout.schedule) &&
              global / per_pass > most / (turns_of_micro_batch() * in_.layout.pp))
       wrong({"batch.global_batch", "batch.micro_batch", "layout.dp", "layout.pp", "layout.schedule"},
             "global_batch " + std::to_string(global) + " makes more than " + std::to_string(most) + " turns of " +
@@ -452,16 +451,17 @@ class Check {
   }
 
   /// The order of work is gone through turn by turn: no more of them than a person could mean.
-  void turns(std::int64_t global, std::int64_t fits) {
+  void turns(std::int64_t global, std::int64_t per_pass, int in_round) {
     constexpr std::int64_t most = 10'000'000;
     const ParallelLayout& l = in_.layout;
-    // Of a round of pp micro-batches, which is `fits` samples.
-    const std::optional<std::int64_t> round = product_within({l.pp, l.pp, l.vpp}, most);
+    const std::int64_t fits = per_pass * in_round;
+    const bool has_chunks = l.schedule == PipelineSchedule::interleaved;
+    const std::optional<std::int64_t> round = product_within({in_round, l.pp, l.chunks()}, most);
     if (!round || global / fits > most / *round)
       wrong({"batch.global_batch", "batch.micro_batch", "layout.dp", "layout.pp", "layout.vpp"},
             "global_batch " + std::to_string(global) + " makes more than " + std::to_string(most) +
-                " turns of micro-batches x pp " + std::to_string(l.pp) + seen("layout.pp") + " x vpp " +
-                std::to_string(l.vpp) + seen("layout.vpp"),
+                " turns of micro-batches x pp " + std::to_string(l.pp) + seen("layout.pp") +
+                (has_chunks ? " x vpp " + std::to_string(l.vpp) + seen("layout.vpp") : std::string()),
             round ? "use " + std::to_string(most / *round * fits) + " or less" : "use a smaller pp");
   }
 
