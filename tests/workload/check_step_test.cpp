@@ -236,6 +236,19 @@ TEST_CASE("sequence parallelism cuts the sequence") {
   CHECK(d.hint == "use tp 1");
 }
 
+TEST_CASE("with CP sequence parallelism cuts a rank's part of the sequence") {
+  StepInputs in = good();
+  in.layout.sequence_parallel = true;
+  in.layout.order = RankOrder::tp_cp_ep_dp_pp;
+  in.layout.cp = 2;
+  in.batch.sequence = 1020;  // two pieces of 255 tokens each, 510 in all: 255 rows for each of TP 2
+  CHECK(checked(in).empty());
+  in.layout.tp = 4;  // 127.5 rows
+  in.layout.dp = 1;
+  CHECK(only(in).message == "tp 4 does not divide sequence / cp (sequence_parallel) 510");
+  CHECK(only(in).hint == "use tp 2");
+}
+
 TEST_CASE("pp must divide the layers") {
   StepInputs in = good();
   in.layout.pp = 3;

@@ -226,6 +226,17 @@ class Check {
             "experts beside attention are not modelled" + seen("model.experts.count"), "use norms 0");
   }
 
+  struct Divided {
+    const char *what, *path;
+    int value;
+  };
+  /// What sequence parallelism splits: of a sample, or of the part of it that a rank of CP has.
+  Divided rows_of_sequence() const {
+    const int cp = in_.layout.cp, tokens = in_.batch.sequence;
+    if (cp == 1 || tokens % cp != 0) return {"sequence (sequence_parallel)", "batch.sequence", tokens};
+    return {"sequence / cp (sequence_parallel)", "batch.sequence", tokens / cp};
+  }
+
   void tensor_parallel() {
     const TransformerConfig& m = in_.model;
     const int tp = in_.layout.tp;
@@ -234,10 +245,6 @@ class Check {
             std::to_string(m.kv_heads) + " kv_heads do not divide " + std::to_string(m.heads) + " heads" +
                 seen("model.heads"),
             "use " + nearest_divisors(m.heads, m.kv_heads) + " kv_heads");
-    struct Divided {
-      const char *what, *path;
-      int value;
-    };
     std::vector<Divided> all;
     if (m.pattern.empty() || attending_layers(m) > 0) all.push_back({"heads", "model.heads", m.heads});
     if (mlp_layers(m) > 0) all.push_back({"ffn", "model.ffn", m.ffn});
@@ -246,7 +253,7 @@ class Check {
     if (m.linear.key_heads > 0) all.push_back({"key_heads", "model.linear_attention.key_heads", m.linear.key_heads});
     // A server's prompts pass together, of as many sequences as serving() asks for, or each alone.
     if (in_.layout.sequence_parallel && !in_.serving)
-      all.push_back({"sequence (sequence_parallel)", "batch.sequence", in_.batch.sequence});
+      all.push_back(rows_of_sequence());
     else if (in_.layout.sequence_parallel && in_.serving->is_continuous())
       all.push_back({"prompt_tokens (sequence_parallel)", "inference.prompt_tokens", in_.serving->prompt_tokens});
     int common = 0;
