@@ -195,7 +195,7 @@ Section items_section_of_server(const StepInputs& in, const ServingMemoryTerms& 
   out.terms.push_back({"fragments", "(activations + buffers) / allocated of reserved - (activations + buffers)",
                        fmt::format("{0} / {1} - {0}", passing, allocated_of_reserved), bytes_in(use.fragments), "B",
                        "SimuMax's share of what the allocator reserves; weights and the cache are taken once"});
-  out.terms.push_back(nccl_term(talking_layout(in.layout), in.nccl_buffers, use, gpus_per_node));
+  out.terms.push_back(nccl_term(talking_layout(in), in.nccl_buffers, use, gpus_per_node));
   out.terms.push_back(context_term(use));
   out.terms.push_back(peak_term(use));
   return out;

@@ -87,7 +87,7 @@ MemoryUse serving_memory(const StepInputs& in, int stage, int gpus_per_node) {
   use.activations = whole(terms.activations());
   use.buffers = whole(terms.buffers());
   use.capacity = in.gpu.memory;
-  add_runtime(use, talking_layout(in.layout), in.nccl_buffers, gpus_per_node, use.parameters + use.kv_cache);
+  add_runtime(use, talking_layout(in), in.nccl_buffers, gpus_per_node, use.parameters + use.kv_cache);
   return use;
 }
 
@@ -97,8 +97,12 @@ namespace collcast {
 
 using namespace workload;
 
-ParallelLayout talking_layout(const ParallelLayout& all) {
-  ParallelLayout layout = all;
+ParallelLayout talking_layout(const StepInputs& in) {
+  ParallelLayout layout = in.layout;
+  if (!in.serving) {
+    if (in.options.zero == 0) layout.dp_shard = 0;
+    return layout;
+  }
   // What experts give of tokens that all ranks of TP have is summed up as all else is.
   if (layout.tp > 1 && !layout.sequence_parallel) layout.ep = 1, layout.etp = 0;
   // Replicas of the experts have nothing to exchange: as few replicas as make whole ranks of TP and of experts.
