@@ -29,7 +29,7 @@ std::optional<Scenario::Spread> spread_of(const Calibration& by) {
 namespace {
 
 /// In which way collectives of the step are beyond what the fit has seen; nothing: none is.
-std::vector<std::string> beyond(const Scenario::Spread::FittedTo& seen, const StepResult& result) {
+std::vector<std::string> beyond(const Scenario::FittedTo& seen, const StepResult& result) {
   std::set<std::string> kinds;
   bool sizes = false, ranks = false;
   const auto look = [&](const std::vector<CollectiveCost>& costs) {

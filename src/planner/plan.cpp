@@ -129,9 +129,8 @@ class FamilySearch {
     const std::size_t recompute = static_cast<std::size_t>(choice.recompute);
     std::optional<std::vector<StepMisfit>>& known =
         misfits_[6 * v + 2 * recompute + (choice.sequence_parallel ? 1 : 0)];
-    // Where turns are counted larger micro-batches may pass, as they are fewer.
-    const bool by_turns = choice.vpp > 1 || splits_backward(in_.base.layout.schedule);
-    if (!known || (by_turns && !known->empty())) {
+    // Of too many turns larger micro-batches may pass, as they are fewer.
+    if (!known || std::ranges::find(*known, "batch.global_batch", &StepMisfit::blamed) != known->end()) {
       arrange(choice);
       known = misfits_before_memory(step_, fabric_.rank_count());
     }

@@ -13,7 +13,7 @@
 
 #include "collcast/base/units.hpp"
 #include "collcast/evaluate/nodes.hpp"
-#include "collcast/workload/groups.hpp"
+#include "collcast/workload/terms.hpp"
 
 namespace collcast::planner {
 
@@ -125,10 +125,11 @@ std::string bubble_sentence(const Subject& own, const Subject& best) {
 
 std::string optimizer_sentence(const Subject& own, const Subject& best) {
   const auto owned = [](const Subject& s) {
-    const ParallelLayout& l = s.inputs.layout;
-    return l.tp * l.pp / l.twins() * (s.inputs.options.zero >= 1 ? l.shards() : 1);
+    const MemoryTerms terms = memory_terms(s.inputs, s.result.stage.stage);
+    return format_count(terms.trained(1, terms.optimizer_shares, terms.zero >= 1));
   };
-  return fmt::format("each GPU updates 1/{} of the parameters, in the best layout 1/{}", owned(own), owned(best));
+  return fmt::format("a GPU of the busiest stage updates {} parameters, in the best layout {}", owned(own),
+                     owned(best));
 }
 
 std::string memory_sentence(const Subject& own, const Subject& best) {

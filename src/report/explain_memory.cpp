@@ -423,7 +423,7 @@ void add_runtime_terms(Section& out, const StepInputs& in, const MemoryUse& use,
   out.terms.push_back({"fragments", "allocated / allocated of reserved - allocated",
                        fmt::format("{0} / {1} - {0}", format_bytes(volume(use.allocated())), allocated_of_reserved),
                        value(use.fragments), "B", "SimuMax's share of what the allocator reserves"});
-  out.terms.push_back(nccl_term(in.layout, in.nccl_buffers, use, gpus_per_node));
+  out.terms.push_back(nccl_term(talking_layout(in), in.nccl_buffers, use, gpus_per_node));
   out.terms.push_back(context_term(use));
 }
 

@@ -42,11 +42,11 @@ void add_states(Section& out, const StepInputs& in, const ServingMemoryTerms& t)
   out.terms.push_back({"states", "sequences x layers with linear attention x (bytes x states + w inputs)",
                        fmt::format("{} x {} x ({} x {} + {} x {})", exact(t.sequences), exact(t.state_layers),
                                    exact(t.state_bytes), exact(t.state), exact(t.input_bytes), exact(t.inputs)),
-                       t.states(), "B",
+                       t.states().value(), "B",
                        fmt::format("{} bytes an element: inference.state_precision", exact(t.state_bytes))});
   out.terms.push_back({"KV cache", "keys and values + states",
-                       fmt::format("{} + {}", exact(t.keys_and_values()), exact(t.states())), t.kept(), "B",
-                       "all that is kept of the sequences"});
+                       fmt::format("{} + {}", exact(t.keys_and_values().value()), exact(t.states().value())),
+                       t.kept().value(), "B", "all that is kept of the sequences"});
 }
 
 /// Keys and values of what each sequence has when it is over, or requests in flight have on the mean.
@@ -105,10 +105,10 @@ Section cache_section(const StepInputs& in, const ServingMemoryTerms& t) {
   const std::string source =
       fmt::format("the batch of a replica; {} bytes an element: inference.kv_precision", exact(t.kept_bytes));
   if (t.state_layers == 0) {
-    out.terms.push_back({"KV cache", formula, numbers, t.kept(), "B", source});
+    out.terms.push_back({"KV cache", formula, numbers, t.kept().value(), "B", source});
     return out;
   }
-  out.terms.push_back({"keys and values", formula, numbers, t.keys_and_values(), "B", source});
+  out.terms.push_back({"keys and values", formula, numbers, t.keys_and_values().value(), "B", source});
   add_states(out, in, t);
   return out;
 }
@@ -195,7 +195,7 @@ Section items_section_of_server(const StepInputs& in, const ServingMemoryTerms& 
   out.terms.push_back({"fragments", "(activations + buffers) / allocated of reserved - (activations + buffers)",
                        fmt::format("{0} / {1} - {0}", passing, allocated_of_reserved), bytes_in(use.fragments), "B",
                        "SimuMax's share of what the allocator reserves; weights and the cache are taken once"});
-  out.terms.push_back(nccl_term(talking_layout(in.layout), in.nccl_buffers, use, gpus_per_node));
+  out.terms.push_back(nccl_term(talking_layout(in), in.nccl_buffers, use, gpus_per_node));
   out.terms.push_back(context_term(use));
   out.terms.push_back(peak_term(use));
   return out;

@@ -24,7 +24,7 @@ Seconds in_total(const CollectiveCost& c) { return c.time * static_cast<double>(
 Table priced_collectives(const std::vector<CollectiveCost>& collectives, const std::string& when) {
   Table table{{},
               {{"collective", "", Align::left},
-               {"first group", "", Align::left},
+               {"group", "", Align::left},
                {"groups at once", "", Align::right},
                {"size", "", Align::right},
                {"algorithm", "", Align::left},
@@ -32,8 +32,9 @@ Table priced_collectives(const std::vector<CollectiveCost>& collectives, const s
                {fmt::format("per rank and {}", when), "", Align::right}},
               {}};
   for (const CollectiveCost& c : collectives) {
-    table.rows.push_back({c.name, ranks_text(c.request.group), fmt::format("{}", c.request.alongside.size() + 1),
-                          size_text(c.request.size), c.algorithm, format_seconds(c.time), fmt::format("{}", c.count)});
+    table.rows.push_back({c.name, ranks_text(c.request.group) + (c.slowest_groups > 0 ? ", the slowest" : ""),
+                          fmt::format("{}", c.request.alongside.size() + 1), size_text(c.request.size), c.algorithm,
+                          format_seconds(c.time), fmt::format("{}", c.count)});
   }
   return table;
 }

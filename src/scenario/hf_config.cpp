@@ -24,6 +24,7 @@ using input::AsCount;
 using input::AsText;
 using input::AsTruth;
 using input::Entry;
+using input::is_type_of;
 using input::max_count;
 using input::Node;
 using input::Object;
@@ -197,14 +198,26 @@ const Node* stated_architecture(const Node& tree) {
   return stated != nullptr && stated->kind == Node::Kind::scalar ? stated : nullptr;
 }
 
+/// The file's two words for what it is say different things.
+void warn_of_other_type(Reader& reader, const Node& tree, const Architecture& read) {
+  const Node* type = tree.find("model_type");
+  if (type == nullptr || type->kind != Node::Kind::scalar || is_type_of(read, type->text)) return;
+  reader.warn({type->at.location(),
+               fmt::format("model_type '{}' is not that of architecture '{}', which is '{}'", shown(type->text),
+                           read.name, read.model_type),
+               "the model is read as its architecture says; one of the two is wrong"});
+}
+
 /// `described` has the fields of what `tree` says it is.
-Result<Architecture> architecture_of(const Node& tree, const Node& described) {
+Result<Architecture> architecture_of(Reader& reader, const Node& tree, const Node& described) {
   const Node* stated = stated_architecture(tree);
   if (stated == nullptr)
     return Diagnostic{tree.at.location(), "required key 'architectures' is missing",
                       fmt::format("expected a list with one of: {}", fmt::join(supported_names(), ", "))};
   for (const Architecture& a : supported_architectures()) {
-    if (a.name == stated->text || a.model_type == stated->text) return a;
+    if (a.name != stated->text && a.model_type != stated->text) continue;
+    warn_of_other_type(reader, tree, a);
+    return a;
   }
   return unsupported(described, *stated, stated->text);
 }
@@ -217,13 +230,13 @@ struct TextModel {
 Result<TextModel> text_model(Reader& reader, const Node& tree) {
   const Node* text = tree.find("text_config");
   const bool has_text = text != nullptr && text->kind == Node::Kind::map;
-  Result<Architecture> whole = architecture_of(tree, has_text ? *text : tree);
+  Result<Architecture> whole = architecture_of(reader, tree, has_text ? *text : tree);
   if (!has_text) {
     if (!whole) return whole.errors();
     return TextModel{tree, std::move(whole).value()};
   }
   // A part that does not say what it is is of the kind that the whole is.
-  Result<Architecture> inner = stated_architecture(*text) != nullptr ? architecture_of(*text, *text) : whole;
+  Result<Architecture> inner = stated_architecture(*text) != nullptr ? architecture_of(reader, *text, *text) : whole;
   if (!inner && !whole) return inner.errors();
   reader.warn({text->at.location(), "the model of text alone is read",
                "encoders of images and what else the file describes is left out"});

@@ -421,4 +421,12 @@ std::vector<Architecture> supported_architectures() {
           {"MPTForCausalLM", "mpt", read_mpt}};
 }
 
+bool is_type_of(const Architecture& of, std::string_view model_type) {
+  // Kimi K2 is DeepSeek-V3 by another name; Falcon 40B was published under another than 7B.
+  static constexpr std::pair<std::string_view, std::string_view> others[] = {{"DeepseekV3ForCausalLM", "kimi_k2"},
+                                                                             {"RWForCausalLM", "RefinedWeb"}};
+  return of.model_type == model_type || std::ranges::find(others, std::pair<std::string_view, std::string_view>(
+                                                                      of.name, model_type)) != std::end(others);
+}
+
 }  // namespace collcast::input

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "scenario/hf_layers.hpp"
@@ -19,5 +20,7 @@ struct Architecture {
 };
 
 std::vector<Architecture> supported_architectures();
+/// Its own, or what published files of it say.
+bool is_type_of(const Architecture&, std::string_view model_type);
 
 }  // namespace collcast::input

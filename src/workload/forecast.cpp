@@ -173,6 +173,7 @@ void add_stage(StepResult& result, const StepPlan& plan) {
   const std::size_t stage = plan.slowest();
   result.layer = layer_times(with_shown_layer(plan, stage));
   result.collectives = plan.stages[stage].collectives;
+  result.uneven = uneven_collectives(plan, stage);
   result.stage = stage_terms(plan.stages[stage], static_cast<int>(stage));
   result.slowdown.tp = plan.micro_batches * plan.stages[stage].slowed_by(Category::tp);
   result.slowdown.cp = plan.micro_batches * plan.stages[stage].slowed_by(Category::cp);

@@ -65,7 +65,7 @@ struct StageKind {
   int stage = 0;  ///< the first of them
   Sites tp, cp, dp, shards, copies;
   Sites ep, expert_tp, expert_dp, expert_shards, expert_copies;
-  bool cp_slows = true;
+  std::vector<bool> cp_slows;      ///< its kernels, by site of `cp`
   std::vector<double> dispatched;  ///< of the bytes of dispatch and combine, by site of `ep`
   struct Layer {
     UnitKind kind = UnitKind::layer;
@@ -142,10 +142,7 @@ class LayoutFamily::State {
     kind.stage = stage;
     if (in_.layout.tp > 1) kind.tp = sites(fabric, groups_along(Dimension::tp), stage);
     if (in_.layout.cp > 1) kind.cp = sites(fabric, groups_along(Dimension::cp), stage);
-    const GroupOf cp = groups_along(Dimension::cp);
-    kind.cp_slows = std::ranges::any_of(ways_of(in_.layout, fabric, cp, stage), [&](const Way& way) {
-      return messages_slow(cp(in_.layout, way.rank), fabric);
-    });
+    for (const std::size_t s : kind.cp) kind.cp_slows.push_back(messages_slow(sites_[s].group, fabric));
     if (in_.layout.replicas() > 1) kind.dp = sites(fabric, replica_group, stage);
     if (in_.layout.shards() > 1) kind.shards = sites(fabric, shard_group, stage);
     if (in_.layout.shard_copies() > 1) kind.copies = sites(fabric, shard_copies, stage);
@@ -169,8 +166,8 @@ class LayoutFamily::State {
     kind.has_embedding = has_embedding(in_, stage);
     kind.has_head = has_head(in_, stage);
     const auto found = std::ranges::find_if(kinds_, [&](const StageKind& k) {
-      return k.tp == kind.tp && k.cp == kind.cp && k.cp_slows == kind.cp_slows && k.dp == kind.dp &&
-             k.shards == kind.shards && k.copies == kind.copies && k.ep == kind.ep && k.dispatched == kind.dispatched &&
+      return k.tp == kind.tp && k.cp == kind.cp && k.dp == kind.dp && k.shards == kind.shards &&
+             k.copies == kind.copies && k.ep == kind.ep && k.dispatched == kind.dispatched &&
              k.expert_tp == kind.expert_tp && k.expert_dp == kind.expert_dp && k.expert_shards == kind.expert_shards &&
              k.expert_copies == kind.expert_copies && k.layers == kind.layers &&
              k.has_embedding == kind.has_embedding && k.has_head == kind.has_head;
@@ -325,6 +322,15 @@ class LayoutFamily::State {
       if (ranks == 1 || each == 0 || !(bytes > 0)) return PricedTime();
       return PricedTime{price(sites, what, bytes), {}};
     };
+    const auto context = [&](CollectiveKind what, double bytes, int each) {
+      PricedTime priced = of(in_.layout.cp, kind.cp, what, bytes, each);
+      for (std::size_t i = 0; i < kind.cp.size() && priced.time > Seconds{}; ++i) {
+        if (price(kind.cp[i], what, bytes) < priced.time) continue;
+        priced.slows = kind.cp_slows[i];
+        break;
+      }
+      return priced;
+    };
     const auto dispatched = [&](const ExpertExchange& e) {
       Seconds slowest{};
       for (std::size_t i = 0; i < kind.ep.size() && e.bytes > 0; ++i)
@@ -333,12 +339,11 @@ class LayoutFamily::State {
     };
     const ParallelLayout& l = in_.layout;
     const StretchPrices prices{
-        [&](CollectiveKind what, double bytes, int each) { return of(l.tp, kind.tp, what, bytes, each); },
-        [&](CollectiveKind what, double bytes, int each) { return of(l.cp, kind.cp, what, bytes, each); },
+        [&](CollectiveKind what, double bytes, int each) { return of(l.tp, kind.tp, what, bytes, each); }, context,
         [&](const ExpertExchange& e) {
           return e.within_expert ? of(l.expert_tp(), kind.expert_tp, e.kind, e.bytes, 1) : dispatched(e);
         },
-        kind.cp_slows, false};
+        false};
     for (const UnitKind unit : kind.units)
       kind.works[at(unit)] =
           std::make_shared<const UnitWork>(unit_work(in_, k.units[at(unit)], unit == UnitKind::head, {}, prices));

@@ -48,12 +48,10 @@ class StagePricing {
     return price(Dimension::tp, kind, groups_along(Dimension::tp), bytes, times);
   }
   PricedTime cp(CollectiveKind kind, double bytes, std::int64_t times) {
-    return price(Dimension::cp, kind, groups_along(Dimension::cp), bytes, times);
-  }
-  bool cp_slows() {
-    const GroupOf along = groups_along(Dimension::cp);
-    return std::ranges::any_of(ways(along),
-                               [&](const Way& way) { return messages_slow(along(in_.layout, way.rank), fabric_); });
+    PricedTime priced = price(Dimension::cp, kind, groups_along(Dimension::cp), bytes, times);
+    if (const int cost = priced.uses.collectives[0]; cost != Uses::none)
+      priced.slows = messages_slow(costs[static_cast<std::size_t>(cost)].request.group, fabric_);
+    return priced;
   }
   PricedTime experts(const ExpertExchange& exchange, std::int64_t times) {
     if (exchange.within_expert)
@@ -275,7 +273,7 @@ class StageMaker {
     const StretchPrices prices{
         [&](CollectiveKind kind, double bytes, int each) { return pricing_.tp(kind, bytes, times * each); },
         [&](CollectiveKind kind, double bytes, int each) { return pricing_.cp(kind, bytes, times * each); },
-        [&](const ExpertExchange& exchange) { return pricing_.experts(exchange, times); }, pricing_.cp_slows()};
+        [&](const ExpertExchange& exchange) { return pricing_.experts(exchange, times); }};
     return unit_work(in, segments, has_loss, pace_, prices);
   }
 

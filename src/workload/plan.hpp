@@ -187,6 +187,8 @@ struct StepPlan {
   /// Operations of its timeline, about: stretches of all micro-batches and buckets.
   double operations() const;
 };
+/// Those with slowest_groups: of that stage, then of the others.
+std::vector<CollectiveCost> uneven_collectives(const StepPlan&, std::size_t first);
 /// The stage, or where it has not the layer that is shown for the model the first that has.
 const StagePlan& with_shown_layer(const StepPlan&, std::size_t stage);
 

@@ -1,4 +1,6 @@
 // What the parts of a plan are and take, and what its stages do turn by turn.
+#include <algorithm>
+#include <iterator>
 #include <optional>
 #include <type_traits>
 #include <vector>
@@ -191,6 +193,18 @@ double StepPlan::operations() const {
     if (zero == 3) total += 3.0 * static_cast<double>(stage.units.size()) * micro_batches;
   }
   return total;
+}
+
+std::vector<CollectiveCost> uneven_collectives(const StepPlan& plan, std::size_t first) {
+  std::vector<CollectiveCost> uneven;
+  const auto add = [&](const StagePlan& stage) {
+    std::ranges::copy_if(stage.collectives, std::back_inserter(uneven),
+                         [](const CollectiveCost& c) { return c.slowest_groups > 0; });
+  };
+  add(plan.stages[first]);
+  for (std::size_t i = 0; i < plan.stages.size(); ++i)
+    if (i != first) add(plan.stages[i]);
+  return uneven;
 }
 
 void add_orders(StepPlan& plan, const StepInputs& in) {

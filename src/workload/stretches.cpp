@@ -147,7 +147,7 @@ class StretchMaker {
       } else if (!s.operations.empty()) {
         const PricedTime under = beside ? ring : PricedTime();
         result.push_back({name_of(s), s.category, compute, under.time, Category::cp, under.uses, rate, {}});
-        if (prices_.cp_slows) slow(result.back());
+        if (under.slows) slow(result.back());
       }
       if (ring.time > Seconds{} && !beside) result.push_back(communication(name_of(s, "messages"), Category::cp, ring));
       if (s.all_to_all_bytes > 0)

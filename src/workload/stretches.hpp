@@ -14,6 +14,7 @@ namespace collcast::workload {
 struct PricedTime {
   Seconds time{};
   Uses uses = {};
+  bool slows = true;  ///< the kernels beside it (slowdown.hpp)
 };
 PricedTime operator+(PricedTime, const PricedTime&);
 PricedTime operator*(int times, PricedTime one);
@@ -22,8 +23,7 @@ PricedTime operator*(int times, PricedTime one);
 struct StretchPrices {
   std::function<PricedTime(CollectiveKind, double bytes, int each)> tp, cp;
   std::function<PricedTime(const ExpertExchange&)> experts;
-  bool cp_slows = true;  ///< whether messages of CP slow the kernels beside them (slowdown.hpp)
-  bool named = true;     ///< false: stretches of kernels and collectives have no names, for who sums them up only
+  bool named = true;  ///< false: stretches of kernels and collectives have no names, for who sums them up only
 };
 
 /// Without the exchange of its gradients and weights. `has_loss`: the head's. Kernels go at the pace of `Pace::own`.

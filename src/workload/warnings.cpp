@@ -101,7 +101,7 @@ std::string ratio_warning(const StepInputs& in, const Fabric& fabric, const Step
                                       {l.cp_exposed, "CP", Dimension::cp, groups.cp},
                                       {l.ep_exposed, "EP", Dimension::ep, groups.ep}},
                                      [](const Waits& a, const Waits& b) { return a.time < b.time; });
-  const Group* slowest = slowest_group(result.collectives, most.dimension);
+  const Group* slowest = slowest_group(result.uneven, most.dimension);
   return "a layer computes only " + ratio_text(result.compute_to_communication) +
          " times as long as it communicates, most of it for " + most.of +
          strewn(slowest != nullptr ? *slowest : most.group, fabric) + "; " + what_would_raise(in, fabric, time);
@@ -294,7 +294,7 @@ std::vector<std::string> warnings(const StepInputs& in, const Fabric& fabric, co
   add_unused(in, origins, list);
   add_without_effect(in, fabric, time, origins, list);
   if (const auto larger = larger_buckets(in)) list.push_back(*larger);
-  add_uneven_groups(fabric, result.collectives, list);
+  add_uneven_groups(fabric, result.uneven, list);
   const bool low_ratio = is_low_ratio(result.compute_to_communication);
   if (low_ratio) list.push_back(ratio_warning(in, fabric, result, time));
   if (const auto exposed = exposed_warning(in, fabric, result, time, low_ratio)) list.push_back(*exposed);

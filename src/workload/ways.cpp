@@ -54,13 +54,21 @@ struct Tiles {
   int stride = 1, size = 1;
   int on = 0;         ///< what belongs to a group is so many ranks further on, or back where below 0
   int pipelines = 1;  ///< span of the pipeline that both are in
+  int blocks = 1;     ///< ranks of one stage come so many after each other, where whose they are matters
   int span() const { return stride * size; }
 };
 
+/// Whether a rank's NIC decides by which spine it is reached: ranks of one node are not alike then.
+bool has_spines_by_nic(const Fabric& fabric) {
+  const auto* net = std::get_if<LeafSpineNetwork>(&fabric.spec().network);
+  if (net == nullptr || net->spines < 2 || net->rail_optimized) return false;
+  return fabric.ranks_per_node() > 1 && fabric.nics_per_node() != 1;
+}
+
 /// Each level holds whole groups, or groups fill whole ones, or no two of a group's ranks are in one; and with what
 /// belongs to them. Groups of one tile are neighbours, and cross nothing that is made of whole strides unless all do.
-bool lie_alike(const Tiles& tiles, const std::vector<int>& levels) {
-  const bool one_tile = tiles.first / tiles.span() == tiles.last / tiles.span();
+bool lie_alike(const Tiles& tiles, const Fabric& fabric, const std::vector<int>& levels) {
+  const bool one_tile = !has_spines_by_nic(fabric) && tiles.first / tiles.span() == tiles.last / tiles.span();
   const bool across_stages = tiles.size > 1 && tiles.span() == tiles.pipelines;
   return std::ranges::all_of(levels, [&](int level) {
     const auto share = [&](int first, int last) { return first / level == last / level; };
@@ -86,29 +94,34 @@ class AsMet {
   std::map<int, int> number_;
 };
 
-/// The spine by which its node is reached first; without spines 0.
-int spine_of(const Fabric& fabric, Rank rank) {
+/// How many spines further on one rank is reached than the other.
+int spines_from(const Fabric& fabric, Rank from, Rank to) {
   const auto* net = std::get_if<LeafSpineNetwork>(&fabric.spec().network);
   if (net == nullptr || net->spines == 0) return 0;
-  const int ports = fabric.nics_per_node() > 0 ? fabric.nics_per_node() : fabric.ranks_per_node();
-  const int node = static_cast<int>(rank.value()) / fabric.ranks_per_node();
-  return node % net->nodes_per_leaf * (net->rail_optimized ? 1 : ports) % net->spines;
+  const int each = fabric.ranks_per_node(), ports = fabric.nics_per_node() > 0 ? fabric.nics_per_node() : each;
+  const auto place = [&](Rank rank) {
+    const int number = static_cast<int>(rank.value()), on_leaf = number / each % net->nodes_per_leaf;
+    return net->rail_optimized ? on_leaf : on_leaf * ports + number % each * ports / each;
+  };
+  return (place(to) % net->spines - place(from) % net->spines + net->spines) % net->spines;
 }
 
-/// How groups, first the one that matters, share what the machine is made of: by level the things that their ranks are
-/// in, and spines, as they are met; of the first group so the ranks' numbers in their nodes, too (rails).
+/// How groups share what the machine is made of: by level the things that their ranks are in and the ranks'
+/// numbers in their nodes (rails), as they are met, and spines by how far on they are from the first: lanes go round
+/// them.
 std::vector<int> shape_of(const std::vector<Group>& groups, const Fabric& fabric, const std::vector<int>& levels) {
   std::vector<int> shape;
-  const auto add = [&](auto thing_of, std::size_t of_groups) {
+  const auto add = [&](auto thing_of) {
     AsMet as_met;
-    for (std::size_t g = 0; g < of_groups; ++g) {
-      for (int i = 0; i < groups[g].size(); ++i) shape.push_back(as_met(thing_of(groups[g][i])));
+    for (const Group& group : groups) {
+      for (int i = 0; i < group.size(); ++i) shape.push_back(as_met(thing_of(group[i])));
       shape.push_back(-1);  // an end
     }
   };
-  for (const int level : levels) add([&](Rank r) { return static_cast<int>(r.value()) / level; }, groups.size());
-  add([&](Rank r) { return spine_of(fabric, r); }, groups.size());
-  add([&](Rank r) { return static_cast<int>(r.value()) % fabric.ranks_per_node(); }, 1);
+  for (const int level : levels) add([&](Rank r) { return static_cast<int>(r.value()) / level; });
+  add([&](Rank r) { return static_cast<int>(r.value()) % fabric.ranks_per_node(); });
+  for (const Group& group : groups)
+    for (int i = 0; i < group.size(); ++i) shape.push_back(spines_from(fabric, groups.front()[0], group[i]));
   return shape;
 }
 
@@ -121,21 +134,40 @@ int last_of(const ParallelLayout& l, int stage) {
 /// From a rank to its peer of the next stage.
 int stage_stride(const ParallelLayout& l) { return l.pp > 1 ? number_of(rank_at(l, {0, 1, 0, 0, 0})) : l.world(); }
 
-/// Those that begin at another place of the machine, or of the tile.
-std::vector<Way> beginnings(const ParallelLayout& l, int stage, const Tiles& tiles, const std::vector<int>& levels) {
+/// Where the nodes of a group, and of what belongs to it, are cut by the ends of stages and of the layout, whose ranks
+/// there have no part in this, or another one.
+std::vector<int> cuts_of(const ParallelLayout& l, const Tiles& tiles, int number, int node) {
+  constexpr int uncut = -1;
+  std::vector<int> cuts;
+  const int first = number - number % tiles.span() / tiles.stride * tiles.stride;
+  for (const int begin : {first, first + tiles.on})
+    for (int i = 0, rank = begin; i < tiles.size; ++i, rank += tiles.stride) {
+      const int front = rank / node * node, back = front + node - 1;
+      const bool is_last = back >= l.world();
+      const bool is_cut = is_last || front / tiles.blocks != back / tiles.blocks;
+      const int cut = !is_cut ? uncut : is_last ? front : front % tiles.pipelines;
+      if (cuts.empty() || cuts.back() != cut) cuts.push_back(cut);
+    }
+  return cuts;
+}
+
+/// Those that begin at another place of the machine, of the tile, or near an end.
+std::vector<Way> beginnings(const ParallelLayout& l, int stage, const Tiles& tiles, const Fabric& fabric,
+                            const std::vector<int>& levels) {
   const std::int64_t period = std::lcm(std::int64_t{levels.back()}, std::int64_t{tiles.stride});
   // Groups whose ranks share cells rank by rank are each other's neighbours.
-  const int cell = std::gcd(std::gcd(tiles.stride, levels.front()), tiles.on);
+  const int cell = has_spines_by_nic(fabric) ? 1 : std::gcd(std::gcd(tiles.stride, levels.front()), tiles.on);
   const auto digit = [&](int rank) { return rank % tiles.span() / tiles.stride; };
   std::vector<Way> out;
-  std::map<std::int64_t, std::size_t> known;
+  std::map<std::pair<std::int64_t, std::vector<int>>, std::size_t> known;
   for (int dp = 0; dp < l.dp; ++dp)
     for (int cp = 0; cp < l.cp; ++cp)
       for (int tp = 0; tp < l.tp; ++tp) {
         const Rank rank = rank_at(l, {tp, stage, dp, cp, 0});
         const int number = number_of(rank);
         if (digit(number) != digit(tiles.first)) continue;
-        const auto [found, is_new] = known.emplace(number % period / cell, out.size());
+        const auto [found, is_new] = known.emplace(
+            std::pair(number % period / cell, cuts_of(l, tiles, number, fabric.ranks_per_node())), out.size());
         if (is_new)
           out.push_back({rank, 1});
         else
@@ -149,8 +181,8 @@ using Beside = std::function<std::vector<Group>(Rank)>;
 std::vector<Way> ways(const ParallelLayout& l, const Fabric& fabric, int stage, const Tiles& tiles,
                       const Beside& beside) {
   const std::vector<int> levels = levels_of(fabric);
-  if (levels.empty() || lie_alike(tiles, levels)) return {{rank_at(l, {0, stage, 0, 0, 0}), 1}};
-  const std::vector<Way> all = beginnings(l, stage, tiles, levels);
+  if (levels.empty() || lie_alike(tiles, fabric, levels)) return {{rank_at(l, {0, stage, 0, 0, 0}), 1}};
+  const std::vector<Way> all = beginnings(l, stage, tiles, fabric, levels);
   if (all.size() == 1) return all;
   std::vector<Way> out;
   std::map<std::vector<int>, std::size_t> known;
@@ -175,9 +207,13 @@ std::vector<Way> ways_of(const ParallelLayout& l, const Fabric& fabric, GroupOf 
   const bool has_twins = group_of(l, first).size() != own.size();
   if (own.size() == 1 && !has_twins) return {{first, 1}};
   const int stages = stage_stride(l);
-  const Tiles tiles{
-      number_of(first), last_of(l, stage), own.stride(), own.size(), has_twins ? (l.pp - 1 - 2 * stage) * stages : 0,
-      stages * l.pp};
+  const Tiles tiles{number_of(first),
+                    last_of(l, stage),
+                    own.stride(),
+                    own.size(),
+                    has_twins ? (l.pp - 1 - 2 * stage) * stages : 0,
+                    stages * l.pp,
+                    has_twins ? stages : l.world()};
   return ways(l, fabric, stage, tiles, [&](Rank rank) {
     const Group group = group_of(l, rank);
     std::vector<Group> groups = groups_alongside(l, fabric, group_of, group);
@@ -190,13 +226,17 @@ std::vector<Way> message_ways(const ParallelLayout& l, const Fabric& fabric, int
   const Rank first = rank_at(l, {0, stage, 0, 0, 0});
   const Group tp = groups_of(l, first).tp;
   const int stages = stage_stride(l), next = (stage + 1) % l.pp;
-  const Tiles tiles{number_of(first), last_of(l, stage),       tp.stride(),
-                    tp.size(),        (next - stage) * stages, stages * l.pp};
+  const Tiles tiles{number_of(first),        last_of(l, stage), tp.stride(), tp.size(),
+                    (next - stage) * stages, stages * l.pp,     stages};
   return ways(l, fabric, stage, tiles, [&](Rank rank) {
     std::vector<Group> pairs;
     const std::vector<CollectiveRequest> messages = stage_messages(l, fabric, stage, {}, rank);
     for (const CollectiveRequest& message : messages) pairs.push_back(message.group);
-    pairs.insert(pairs.end(), messages.front().alongside.begin(), messages.front().alongside.end());
+    const std::size_t own = pairs.size();
+    for (const Group& pair : messages.front().alongside)
+      if (std::none_of(pairs.begin(), pairs.begin() + static_cast<std::ptrdiff_t>(own),
+                       [&](const Group& known) { return known[0] == pair[0]; }))
+        pairs.push_back(pair);
     return pairs;
   });
 }

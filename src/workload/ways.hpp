@@ -4,7 +4,8 @@
 // nodes, pods) divide each other, all groups lie alike, and one stands for all; that is seen without looking at any.
 // Else a group of six lies on one node of eight here and across two there. Where a tile begins decides it, and that
 // comes round with the least common multiple of a stride and a pod: groups that begin alike are looked at once, with
-// those that communicate beside them. Two lie alike that share the same things in the same order, whichever these are:
+// those that communicate beside them; those on nodes that a stage or the layout ends on, with fewer beside them, by
+// themselves. Two lie alike that share the same things in the same order, whichever these are:
 // nodes are equal, and so are the sockets of a node and the pods of a network. Left out: a torus's distances within a
 // row.
 #pragma once

@@ -3,6 +3,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "collcast/workload/terms.hpp"
 #include "workload/inputs.hpp"
 
 using namespace collcast;
@@ -47,6 +48,17 @@ TEST_CASE("the best is put beside its runner-up, with what asking about that one
   CHECK(*w.runner_up->step == *second.asked.step);
   CHECK(w.sentences == second.sentences);
   CHECK(w.beside_best()->choice == second.beside_best()->choice);
+}
+
+TEST_CASE("of parameters that a GPU updates experts of other ranks are none") {
+  // Of 8 experts each of 8 ranks has one; without ZeRO it updates that and all the rest of the model.
+  PlanInputs in = nearly_full();
+  in.base = inputs(small_experts(), layout(1, 1, 8), 1024, 1);
+  in.base.layout.ep = 8;
+  in.base.options.zero = 0;
+  const MemoryTerms terms = memory_terms(in.base, 0);
+  const double all = parameter_count(in.base.model), experts = 8 * terms.trained_apart;
+  CHECK(terms.trained(1, terms.optimizer_shares, false) == Approx(all - experts + experts / 8));
 }
 
 TEST_CASE("the only layout that fits has no runner-up") {

@@ -102,6 +102,17 @@ TEST_CASE("quantized weights are told of in training where adapters are trained 
   CHECK(r.warnings[0].find("; set training.lora.base_weights: nf4") != std::string::npos);
 }
 
+TEST_CASE("config.json whose model_type is another architecture's is told of with both names") {
+  const Folder folder("types");
+  for (const std::string type : {"mamba", "t5", "whisper", "qwen2_moe"}) {
+    const Read r = read(folder, llama_with("\"model_type\": \"" + type + "\", "), training("zero: 1"));
+    REQUIRE(r.warnings.size() == 1);
+    CHECK(r.warnings[0].starts_with("model_type '" + type +
+                                    "' is not that of architecture 'LlamaForCausalLM', which is 'llama'; "));
+  }
+  CHECK(read(folder, llama_with("\"model_type\": \"llama\", "), training("zero: 1")).warnings.empty());
+}
+
 TEST_CASE("biases that config.json gives a kind of model that has none are told of as not counted") {
   const Folder folder("biases");
   for (const std::string key : {"attention_bias", "mlp_bias"})

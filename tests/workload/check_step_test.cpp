@@ -185,6 +185,19 @@ TEST_CASE("an interleaved schedule needs stages, chunks that divide them and who
   CHECK(checked(in).size() == 2);
 }
 
+TEST_CASE("1f1b and gpipe have as many turns at most as an interleaved schedule") {
+  // 10^7 turns: 5 million micro-batches of 2 x 2 samples on 2 stages.
+  for (const PipelineSchedule schedule : {PipelineSchedule::one_f_one_b, PipelineSchedule::gpipe}) {
+    StepInputs in = good();
+    in.layout.schedule = schedule;
+    in.batch.global_batch = 20'000'000;
+    CHECK(checked(in).empty());
+    in.batch.global_batch = 20'000'004;
+    CHECK(only(in).message == "global_batch 20000004 makes more than 10000000 turns of micro-batches x pp 2");
+    CHECK(only(in).hint == "use 20000000 or less");
+  }
+}
+
 TEST_CASE("a step that fits has nothing to say") { CHECK(checked(good()).empty()); }
 
 TEST_CASE("tp must divide heads and ffn and fit kv_heads; the hint does all three") {
@@ -221,6 +234,19 @@ TEST_CASE("sequence parallelism cuts the sequence") {
   const Diagnostic d = only(in);
   CHECK(d.message == "tp 2 does not divide sequence (sequence_parallel) 1001");
   CHECK(d.hint == "use tp 1");
+}
+
+TEST_CASE("with CP sequence parallelism cuts a rank's part of the sequence") {
+  StepInputs in = good();
+  in.layout.sequence_parallel = true;
+  in.layout.order = RankOrder::tp_cp_ep_dp_pp;
+  in.layout.cp = 2;
+  in.batch.sequence = 1020;  // two pieces of 255 tokens each, 510 in all: 255 rows for each of TP 2
+  CHECK(checked(in).empty());
+  in.layout.tp = 4;  // 127.5 rows
+  in.layout.dp = 1;
+  CHECK(only(in).message == "tp 4 does not divide sequence / cp (sequence_parallel) 510");
+  CHECK(only(in).hint == "use tp 2");
 }
 
 TEST_CASE("pp must divide the layers") {

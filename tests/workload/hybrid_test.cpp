@@ -176,7 +176,7 @@ TEST_CASE("a server of a hybrid model keeps keys and values where it attends, st
   const ServingMemoryTerms terms = serving_memory_terms(in, 0);
   CHECK(terms.state_layers == 4);
   CHECK(terms.full_layers == 1);
-  CHECK(terms.states() == 4 * 4 * (4. * 16 * 64 * 32 + 2. * 3 * (2 * 8 * 64 + 16 * 32)));
+  CHECK(terms.states().value() == 4 * 4 * (4. * 16 * 64 * 32 + 2. * 3 * (2 * 8 * 64 + 16 * 32)));
   const StepResult r = forecast_on_two(in, Method::both);
   CHECK(r.inference->decode.simulate->count() == Approx(r.inference->decode.estimate.count()).epsilon(1e-6));
   CHECK_FALSE(r.inference->decode.feed_forward_operations.empty());

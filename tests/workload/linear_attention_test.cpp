@@ -190,12 +190,12 @@ TEST_CASE("a server keeps states of fixed size, and its tokens take no longer fo
     const ServingMemoryTerms terms = serving_memory_terms(serving(4, 512, 4, tp), 0);
     CHECK(terms.state_layers == 6);
     CHECK(terms.full_layers == 2);
-    CHECK(terms.states() == 4 * 6 * (4. * 16 * head / tp + 2. * 3 * channels / tp));
+    CHECK(terms.states().value() == 4 * 6 * (4. * 16 * head / tp + 2. * 3 * channels / tp));
     CHECK(serving_memory_terms(serving(4, 2048, 4, tp), 0).states() == terms.states());
-    CHECK(serving_memory_terms(serving(1, 512, 4, tp), 0).states() == 0);
+    CHECK(serving_memory_terms(serving(1, 512, 4, tp), 0).states() == Volume{});
     StepInputs narrow = serving(4, 512, 4, tp);
     narrow.serving->state_bytes = 2;
-    CHECK(serving_memory_terms(narrow, 0).states() == 4 * 6 * (2. * 16 * head / tp + 2. * 3 * channels / tp));
+    CHECK(serving_memory_terms(narrow, 0).states().value() == 4 * 6 * (2. * 16 * head / tp + 2. * 3 * channels / tp));
   }
   const auto tpot = [](int every, int prompt) {
     return forecast_on_two(serving(every, prompt), Method::both).inference->decode.estimate.count();

@@ -17,6 +17,12 @@ double bytes(Bytes b) { return static_cast<double>(b.value()); }
 
 Communicators of(ParallelLayout l, int gpus_per_node) { return communicators(l, gpus_per_node); }
 
+StepInputs server(const ParallelLayout& l) {
+  StepInputs in = inputs(small_model(), l, 512, 1);
+  in.serving = Serving{16, 512, 16, 1, 2};
+  return in;
+}
+
 /// Parts of 1, 2, 4 ... bytes, so that each sum of some is another.
 MemoryUse powers_of_two() {
   MemoryUse use;
@@ -183,18 +189,32 @@ TEST_CASE("experts cut the ranks of a stage anew, and have communicators where t
   CHECK(of(l, 8).across == 3);  // all ranks, DP, expert DP
 }
 
+TEST_CASE("without ZeRO nothing is split, and shards have no communicators") {
+  StepInputs in = inputs(small_model(), layout(1, 1, 16), 512, 1);
+  in.options.zero = 0;
+  in.layout.dp_shard = 8;
+  CHECK(of(talking_layout(in), 8).within == 0);
+  CHECK(of(talking_layout(in), 8).across == 2);  // all ranks, DP
+  StepInputs unsharded = in;
+  unsharded.layout.dp_shard = 0;
+  CHECK(peak_memory(in, 8).nccl == peak_memory(unsharded, 8).nccl);
+  in.options.zero = 1;
+  CHECK(of(talking_layout(in), 8).within == 1);  // the shards; the copies of each instead of DP
+  CHECK(peak_memory(in, 8).nccl > peak_memory(unsharded, 8).nccl);
+}
+
 TEST_CASE("ranks of a server that have the same tokens exchange none, and replicas talk where they share experts") {
   ParallelLayout l = layout(8, 1, 1);
   l.order = RankOrder::tp_cp_ep_dp_pp;
   l.etp = 1;
   l.ep = 8;
-  CHECK(of(talking_layout(l), 8).within == 2);  // all ranks and TP
-  CHECK(of(talking_layout(l), 8).across == 0);
+  CHECK(of(talking_layout(server(l)), 8).within == 2);  // all ranks and TP
+  CHECK(of(talking_layout(server(l)), 8).across == 0);
   l.dp = 4;
-  CHECK(of(talking_layout(l), 8).across == 0);
+  CHECK(of(talking_layout(server(l)), 8).across == 0);
   l = layout(1, 1, 16);
   l.order = RankOrder::tp_cp_ep_dp_pp;
   l.ep = 8;
-  CHECK(talking_layout(l).dp == 8);
-  CHECK(of(talking_layout(l), 8).within == 3);  // all ranks, EP, DP
+  CHECK(talking_layout(server(l)).dp == 8);
+  CHECK(of(talking_layout(server(l)), 8).within == 3);  // all ranks, EP, DP
 }

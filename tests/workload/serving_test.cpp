@@ -84,6 +84,18 @@ TEST_CASE("prompts are a forward pass with logits of the last tokens alone") {
   CHECK(r.inference->prefill.estimate.count() == Approx(8 * r.inference->prefill.layer.count() + ends));
 }
 
+TEST_CASE("parts of a simulated token sum to it where what it takes bends") {
+  for (const int window : {100, 140, 200, 400})
+    for (const int pp : {1, 2})
+      for (const int outputs : {16, 300}) {
+        TransformerConfig model = small_model();
+        model.window.tokens = window;
+        const StepResult r = forecast(served(model, layout(1, pp, 1), {8, 128, outputs, pp, 2}), four_nodes());
+        for (const ServingPhase* phase : {&r.inference->prefill, &r.inference->decode})
+          CHECK(phase->breakdown.total().count() == Approx(phase->time().count()).epsilon(1e-12));
+      }
+}
+
 TEST_CASE("alone on a GPU nothing is communicated and nothing idle") {
   const StepResult r = forecast(served(small_model(), layout(1, 1, 1), {4, 64, 8, 1, 2}), four_nodes());
   for (const ServingPhase* phase : {&r.inference->prefill, &r.inference->decode}) {

@@ -3,6 +3,7 @@
 
 #include <catch2/catch.hpp>
 
+#include <algorithm>
 #include <array>
 #include <random>
 #include <vector>
@@ -125,6 +126,24 @@ TEST_CASE("messages of CP slow kernels within a node, and not between nodes") {
   CHECK(messages_slow(Group::strided(Rank(0), 1, 8), fabric));
   CHECK(!messages_slow(Group::strided(Rank(0), 1, 16), fabric));
   CHECK(!messages_slow(Group::strided(Rank(4), 8, 2), fabric));
+}
+
+TEST_CASE("of rings of CP in several ways the one that is priced says whether it slows kernels") {
+  // TP 1, CP 6 on nodes of 8: ranks 0-5 are on one node, 6-11 on two, and take longest.
+  const Fabric fabric = cluster(3);
+  StepInputs in = inputs(small_model(), layout(1, 1, 4), 768, 1);
+  in.layout.cp = 6;
+  in.layout.order = RankOrder::tp_cp_ep_dp_pp;
+  in.options.overlap_cp = true;
+  in.kernels.beside_collectives = 0.5;
+  REQUIRE(check_step(in, fabric.rank_count(), {}).empty());
+  const StepPlan plan = make_plan(in, fabric, by_estimate(fabric, {})).value();
+  const auto ring = std::ranges::find(plan.stages[0].collectives, "cp sendrecv", &CollectiveCost::name);
+  REQUIRE(ring != plan.stages[0].collectives.end());
+  CHECK(ring->request.group[0] == Rank(6));
+  CHECK(plan.stages[0].slowed_by(Category::cp) == Seconds{});
+  in.layout.dp = 1;
+  CHECK(make_plan(in, fabric, by_estimate(fabric, {})).value().stages[0].slowed_by(Category::cp) > Seconds{});
 }
 
 TEST_CASE("a bucket slows the backward while it runs, and no longer") {

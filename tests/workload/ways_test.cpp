@@ -12,6 +12,7 @@
 #include "collcast/workload/search.hpp"
 #include "inputs.hpp"
 #include "leaves.hpp"
+#include "workload/plan.hpp"
 
 using namespace collcast;
 using namespace collcast::test;
@@ -62,7 +63,8 @@ int check_slowest(const StepInputs& in, const Fabric& fabric) {
       CHECK((priced.slowest_groups > 0) == (least < most * (1 - 1e-9)));
       uneven += priced.slowest_groups > 0 ? 1 : 0;
     }
-    if (stage + 1 == in.layout.pp) continue;
+    const bool goes_round = in.layout.schedule == PipelineSchedule::interleaved;
+    if (stage + 1 == in.layout.pp && !goes_round) continue;
     Seconds message{}, both{};
     for (const Rank rank : ranks) {
       const auto own = make_transfer(in, fabric, time, stage, rank).value();
@@ -91,6 +93,23 @@ void check_as_searched(StepInputs in, const Fabric& fabric) {
   const Result<LayoutEstimate> quick = LayoutFamily(in, fabric, time).estimate(choice);
   REQUIRE(quick.ok());
   CHECK(quick->step.count() == Approx(forecast(in, fabric, Method::estimate).step.count()).epsilon(1e-12));
+}
+
+/// Nodes of 8 GPUs, two to a leaf whose way to the spines has a quarter of their rate.
+Fabric pods(int nodes) {
+  TopologySpec spec = cluster(1).spec();
+  LeafSpineNetwork net;
+  net.rail_optimized = false;
+  net.bandwidth = Bandwidth(25e9);
+  net.latency = net.spine_latency = Seconds(300e-9);
+  net.nodes_per_leaf = 2;
+  net.spines = 4;
+  net.oversubscription = 4;
+  spec.network = net;
+  Result<Fabric> fabric = Fabric::build(spec, nodes);
+  INFO(to_text(fabric.errors()));
+  REQUIRE(fabric.ok());
+  return std::move(fabric).value();
 }
 
 FaultyStep in_order(const StepInputs& in, const Fabric& fabric) {
@@ -141,6 +160,24 @@ TEST_CASE("TP groups of six on nodes of eight: the slowest of the two that cross
   CHECK_FALSE(tells_of_ways(forecast(step_of_sixths(layout(4, 1, 6)), fabric)));
 }
 
+TEST_CASE("uneven groups are told of whatever stage they are of") {
+  // Stages of 6 ranks: 0-2 and 3-5 are on node 0; 6-8 and 15-17 across two nodes, 9-11 and 12-14 on one.
+  const Fabric fabric = cluster(3);
+  StepInputs in = step_of_sixths(layout(3, 3, 2));
+  in.layout.order = RankOrder::tp_cp_ep_dp_pp;
+  in.layout.uneven_stages = true;
+  const StepPlan plan = make_plan(in, fabric, by_estimate(fabric, {})).value();
+  const auto uneven_tp = [](const std::vector<CollectiveCost>& costs) {
+    return std::ranges::count_if(
+        costs, [](const CollectiveCost& c) { return c.dimension == Dimension::tp && c.slowest_groups > 0; });
+  };
+  CHECK(uneven_tp(plan.stages[0].collectives) == 0);
+  CHECK(uneven_tp(plan.stages[1].collectives) > 0);
+  CHECK(uneven_tp(uneven_collectives(plan, 0)) ==
+        uneven_tp(plan.stages[1].collectives) + uneven_tp(plan.stages[2].collectives));
+  CHECK(uneven_tp(forecast(in, fabric, Method::estimate).uneven) == uneven_tp(uneven_collectives(plan, 0)));
+}
+
 TEST_CASE("whatever the layout, a stage's collectives and messages take what the slowest of its groups does") {
   Dice dice(20261129);
   Sample sample(4);
@@ -165,6 +202,41 @@ TEST_CASE("whatever the layout, a stage's collectives and messages take what the
     CAPTURE(round, l.tp, l.pp, l.dp, l.cp, l.ep, l.dp_shard, l.order, &fabric == &star);
     uneven += check_slowest(in, fabric) > 0 ? 1 : 0;
     check_as_searched(in, fabric);
+  }
+  CHECK(tried > (sanitized ? 5 : 40));
+  CHECK(uneven > (sanitized ? 2 : 15));
+}
+
+TEST_CASE("messages of stages that begin within a node: those of TP groups among the stage's own count") {
+  // Stages of 34 ranks. Of stage 0 ranks 0-7 fill a node and meet 34-41, on two nodes with 6 ranks more of stage 1.
+  const Fabric fabric = pods(18);
+  StepInputs in = inputs(small_model(), layout(2, 4, 17), 512, 4);
+  in.layout.order = RankOrder::tp_cp_ep_dp_pp;
+  check_slowest(in, fabric);
+}
+
+TEST_CASE("stages that nodes and leaves do not divide take what the slowest of their groups does") {
+  Dice dice(20261130);
+  Sample sample(5);
+  int tried = 0, uneven = 0;
+  const Fabric fabric = pods(18);
+  for (int round = 0; round < 200; ++round) {
+    ParallelLayout l = layout(dice.pick({1, 2, 4}), dice.pick({1, 2, 3, 4}), 1 + dice.roll(20));
+    l.cp = dice.pick({1, 1, 1, 3});
+    l.order = dice.pick({RankOrder::tp_pp_dp, RankOrder::tp_cp_ep_dp_pp, RankOrder::dp_pp_tp});
+    if (l.pp > 1 && dice.roll(3) == 0) {
+      l.schedule = PipelineSchedule::interleaved;
+      l.vpp = 2;
+    } else if (l.pp == 2 && dice.roll(2) == 0) {
+      l.schedule = PipelineSchedule::dualpipe;
+    }
+    l.uneven_stages = true;
+    StepInputs in = inputs(small_model(), l, 768, 12);
+    in.options.zero = dice.roll(2);
+    if (l.world() > 144 || !check_step(in, fabric.rank_count(), {}).empty() || !sample.takes()) continue;
+    ++tried;
+    CAPTURE(round, l.tp, l.pp, l.dp, l.cp, l.order, l.schedule);
+    uneven += check_slowest(in, fabric) > 0 ? 1 : 0;
   }
   CHECK(tried > (sanitized ? 5 : 40));
   CHECK(uneven > (sanitized ? 2 : 15));

@@ -53,7 +53,7 @@ struct Calibration {
   std::vector<std::string> tables;  ///< ids of what it was fitted to
   std::string description = {};     ///< digest of the machine that it was fitted on; empty: an older file does not say
   std::vector<std::string> set = {};  ///< "path=value" of --set at the fit
-  using Range = Scenario::Spread::FittedTo;
+  using Range = Scenario::FittedTo;
   std::optional<Range> range = {};  ///< empty: an older file does not say
   Library library = Library::ideal;
   NcclFactors nccl = {};                  ///< library nccl has these, and none of the latencies and efficiencies above

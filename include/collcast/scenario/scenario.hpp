@@ -100,15 +100,15 @@ struct Scenario {
   /// By a calibration: between which multiples of the forecast 8 of 10 measurements were, as CollectivePolicy::stretch.
   struct Spread {
     std::array<double, 3> low{1, 1, 1}, high{1, 1, 1};
-    /// What the fit has seen; a forecast of other sizes, ranks or collectives is beyond it.
-    struct FittedTo {
-      Bytes least_size{}, most_size{};
-      int least_ranks = 0, most_ranks = 0;
-      std::vector<std::string> collectives;
-    };
   };
   std::optional<Spread> spread = {};
-  std::optional<Spread::FittedTo> fitted_to = {};  ///< by a calibration that says so
+  /// What a fit has seen; a forecast of other sizes, ranks or collectives is beyond it.
+  struct FittedTo {
+    Bytes least_size{}, most_size{};
+    int least_ranks = 0, most_ranks = 0;
+    std::vector<std::string> collectives;
+  };
+  std::optional<FittedTo> fitted_to = {};  ///< by a calibration that says so
   bool library_stated = false;  ///< in the file or a setting; else collectives has what people run on the machine
   Sharing sharing = Sharing::max_min;
   Origins origins;                    ///< of every value read, those of the machine under "topology."

@@ -96,8 +96,9 @@ struct Communicators {
   int across = 0;  ///< nodes
 };
 Communicators communicators(const ParallelLayout&, int gpus_per_node);
-/// Of servers those that talk to each other: replicas do where they share experts.
-ParallelLayout talking_layout(const ParallelLayout&);
+/// That communicators are made for: without ZeRO no shards; of servers those that talk to each other, as replicas do
+/// where they share experts.
+ParallelLayout talking_layout(const StepInputs&);
 inline constexpr double allocated_of_reserved = 0.94;
 
 /// Fragments, NCCL's buffers and the context of what the rank allocates; `kept` of it is taken once and breaks nothing.

@@ -114,15 +114,15 @@ struct ServingMemoryTerms {
   double state = 0, state_bytes = 0;            ///< of a sequence in each: elements of the states, and bytes of one
   double inputs = 0, input_bytes = 0;           ///< the last inputs of the convolution likewise
   PassMemoryTerms prompts, tokens;
-  double weights() const { return matrix_bytes * parameters.of_layers() + end_bytes * parameters.ends(); }
-  double keys_and_values() const {
-    return (kept_bytes * kept_elements + indexer_bytes) * sequences *
-           (full_layers * kept_tokens + windowed_layers * window_tokens);
+  Volume weights() const { return Volume(matrix_bytes * parameters.of_layers() + end_bytes * parameters.ends()); }
+  Volume keys_and_values() const {
+    return Volume((kept_bytes * kept_elements + indexer_bytes) * sequences *
+                  (full_layers * kept_tokens + windowed_layers * window_tokens));
   }
-  double states() const { return sequences * state_layers * (state_bytes * state + input_bytes * inputs); }
-  double kept() const { return keys_and_values() + states(); }
-  double activations() const { return std::max(prompts.activations(), tokens.activations()).value(); }
-  double buffers() const { return std::max(prompts.buffers(), tokens.buffers()).value(); }
+  Volume states() const { return Volume(sequences * state_layers * (state_bytes * state + input_bytes * inputs)); }
+  Volume kept() const { return keys_and_values() + states(); }
+  Volume activations() const { return std::max(prompts.activations(), tokens.activations()); }
+  Volume buffers() const { return std::max(prompts.buffers(), tokens.buffers()); }
 };
 /// `inputs` with serving, which have passed check_step.
 ServingMemoryTerms serving_memory_terms(const StepInputs& inputs, int stage);

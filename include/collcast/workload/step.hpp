@@ -244,6 +244,7 @@ struct StepResult {
   MemoryUse memory;  ///< of the fullest rank
   std::vector<MemoryUse> memory_by_stage;
   std::vector<CollectiveCost> collectives;
+  std::vector<CollectiveCost> uneven;         ///< those with slowest_groups, of all stages
   std::optional<CriticalPath> critical_path;  ///< of the timeline
   /// Of one layer: TP, exposed CP and EP; of a server from the prompts to the last token, exposed TP and EP; of tasks
   /// all that communicate. Below 2 is warned about; 0: none.

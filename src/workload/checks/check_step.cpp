@@ -226,6 +226,17 @@ class Check {
             "experts beside attention are not modelled" + seen("model.experts.count"), "use norms 0");
   }
 
+  struct Divided {
+    const char *what, *path;
+    int value;
+  };
+  /// What sequence parallelism splits: of a sample, or of the part of it that a rank of CP has.
+  Divided rows_of_sequence() const {
+    const int cp = in_.layout.cp, tokens = in_.batch.sequence;
+    if (cp == 1 || tokens % cp != 0) return {"sequence (sequence_parallel)", "batch.sequence", tokens};
+    return {"sequence / cp (sequence_parallel)", "batch.sequence", tokens / cp};
+  }
+
   void tensor_parallel() {
     const TransformerConfig& m = in_.model;
     const int tp = in_.layout.tp;
@@ -234,10 +245,6 @@ class Check {
             std::to_string(m.kv_heads) + " kv_heads do not divide " + std::to_string(m.heads) + " heads" +
                 seen("model.heads"),
             "use " + nearest_divisors(m.heads, m.kv_heads) + " kv_heads");
-    struct Divided {
-      const char *what, *path;
-      int value;
-    };
     std::vector<Divided> all;
     if (m.pattern.empty() || attending_layers(m) > 0) all.push_back({"heads", "model.heads", m.heads});
     if (mlp_layers(m) > 0) all.push_back({"ffn", "model.ffn", m.ffn});
@@ -246,7 +253,7 @@ class Check {
     if (m.linear.key_heads > 0) all.push_back({"key_heads", "model.linear_attention.key_heads", m.linear.key_heads});
     // A server's prompts pass together, of as many sequences as serving() asks for, or each alone.
     if (in_.layout.sequence_parallel && !in_.serving)
-      all.push_back({"sequence (sequence_parallel)", "batch.sequence", in_.batch.sequence});
+      all.push_back(rows_of_sequence());
     else if (in_.layout.sequence_parallel && in_.serving->is_continuous())
       all.push_back({"prompt_tokens (sequence_parallel)", "inference.prompt_tokens", in_.serving->prompt_tokens});
     int common = 0;
@@ -318,10 +325,9 @@ class Check {
                             ", as schedule interleaved" + seen("layout.schedule") + " needs"
                       : " micro-batches; schedule dualpipe" + seen("layout.schedule") + " has as many from either end"),
           nearest);
-    else if (rounds)
-      turns(global, fits);
+    else if (!splits_backward(in_.layout.schedule))
+      turns(global, per_pass, rounds ? in_.layout.pp : 1);
     else if (const std::int64_t most = made_for_times(in_.layout.schedule) ? 1'000'000 : 10'000'000;
-             splits_backward(in_.layout.schedule) &&
              global / per_pass > most / (turns_of_micro_batch() * in_.layout.pp))
       wrong({"batch.global_batch", "batch.micro_batch", "layout.dp", "layout.pp", "layout.schedule"},
             "global_batch " + std::to_string(global) + " makes more than " + std::to_string(most) + " turns of " +
@@ -452,16 +458,17 @@ class Check {
   }
 
   /// The order of work is gone through turn by turn: no more of them than a person could mean.
-  void turns(std::int64_t global, std::int64_t fits) {
+  void turns(std::int64_t global, std::int64_t per_pass, int in_round) {
     constexpr std::int64_t most = 10'000'000;
     const ParallelLayout& l = in_.layout;
-    // Of a round of pp micro-batches, which is `fits` samples.
-    const std::optional<std::int64_t> round = product_within({l.pp, l.pp, l.vpp}, most);
+    const std::int64_t fits = per_pass * in_round;
+    const bool has_chunks = l.schedule == PipelineSchedule::interleaved;
+    const std::optional<std::int64_t> round = product_within({in_round, l.pp, l.chunks()}, most);
     if (!round || global / fits > most / *round)
       wrong({"batch.global_batch", "batch.micro_batch", "layout.dp", "layout.pp", "layout.vpp"},
             "global_batch " + std::to_string(global) + " makes more than " + std::to_string(most) +
-                " turns of micro-batches x pp " + std::to_string(l.pp) + seen("layout.pp") + " x vpp " +
-                std::to_string(l.vpp) + seen("layout.vpp"),
+                " turns of micro-batches x pp " + std::to_string(l.pp) + seen("layout.pp") +
+                (has_chunks ? " x vpp " + std::to_string(l.vpp) + seen("layout.vpp") : std::string()),
             round ? "use " + std::to_string(most / *round * fits) + " or less" : "use a smaller pp");
   }
 

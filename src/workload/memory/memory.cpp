@@ -417,7 +417,7 @@ MemoryUse use_of(const StepInputs& in, const MemoryTerms& terms, int gpus_per_no
   }
   use.capacity = in.gpu.memory;
   use.on_host = workload::whole((terms.on_host() + terms.share_on_host * terms.optimizer_states()).value());
-  add_runtime(use, in.layout, in.nccl_buffers, gpus_per_node);
+  add_runtime(use, talking_layout(in), in.nccl_buffers, gpus_per_node);
   return use;
 }
 

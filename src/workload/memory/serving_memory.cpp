@@ -69,10 +69,10 @@ std::vector<std::string> serving_warnings(const StepInputs& in, const Fabric& fa
 Diagnostics check_serving_memory(const StepInputs& in, const Origins& origins) {
   for (int stage = 0; stage < in.layout.pp; ++stage) {
     const ServingMemoryTerms terms = serving_memory_terms(in, stage);
-    const double needed = terms.weights() + terms.kept() + terms.activations() + terms.buffers();
-    if (needed > most_bytes)
-      return {{origins.of(terms.weights() > most_bytes ? "model" : "inference.batch"),
-               "a rank needs " + format_bytes(Volume(needed)) + " of memory",
+    const Volume needed = terms.weights() + terms.kept() + terms.activations() + terms.buffers();
+    if (needed.value() > most_bytes)
+      return {{origins.of(terms.weights().value() > most_bytes ? "model" : "inference.batch"),
+               "a rank needs " + format_bytes(needed) + " of memory",
                "expected up to " + format_bytes(Volume(most_bytes))}};
   }
   return {};
@@ -82,12 +82,12 @@ MemoryUse serving_memory(const StepInputs& in, int stage, int gpus_per_node) {
   const ServingMemoryTerms terms = serving_memory_terms(in, stage);
   MemoryUse use;
   use.stage = stage;
-  use.parameters = whole(terms.weights());
-  use.kv_cache = whole(terms.kept());
-  use.activations = whole(terms.activations());
-  use.buffers = whole(terms.buffers());
+  use.parameters = whole(terms.weights().value());
+  use.kv_cache = whole(terms.kept().value());
+  use.activations = whole(terms.activations().value());
+  use.buffers = whole(terms.buffers().value());
   use.capacity = in.gpu.memory;
-  add_runtime(use, talking_layout(in.layout), in.nccl_buffers, gpus_per_node, use.parameters + use.kv_cache);
+  add_runtime(use, talking_layout(in), in.nccl_buffers, gpus_per_node, use.parameters + use.kv_cache);
   return use;
 }
 
@@ -97,8 +97,12 @@ namespace collcast {
 
 using namespace workload;
 
-ParallelLayout talking_layout(const ParallelLayout& all) {
-  ParallelLayout layout = all;
+ParallelLayout talking_layout(const StepInputs& in) {
+  ParallelLayout layout = in.layout;
+  if (!in.serving) {
+    if (in.options.zero == 0) layout.dp_shard = 0;
+    return layout;
+  }
   // What experts give of tokens that all ranks of TP have is summed up as all else is.
   if (layout.tp > 1 && !layout.sequence_parallel) layout.ep = 1, layout.etp = 0;
   // Replicas of the experts have nothing to exchange: as few replicas as make whole ranks of TP and of experts.

@@ -1,6 +1,7 @@
 #include "workload/serving/serving.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "collcast/evaluate/symmetry.hpp"
@@ -143,13 +144,25 @@ std::size_t busiest(const StepInputs& in, const ServingTimes& prompts, const Tok
   return stage;
 }
 
+/// What is read off the difference of two passes may leave a part below zero, be it by the picoseconds that a run is
+/// rounded up by: the other parts have that less, each in proportion, and the sum stays.
+void leave_none_below_zero(Breakdown& b) {
+  const Seconds whole = b.total();
+  Seconds above{};
+  for (Seconds* part : {&b.compute, &b.tp_exposed, &b.pp_exposed, &b.ep_exposed, &b.bubble})
+    above += * part = std::max(*part, Seconds{});
+  if (above == whole || above == Seconds{}) return;
+  for (Seconds* part : {&b.compute, &b.tp_exposed, &b.pp_exposed, &b.ep_exposed, &b.bubble}) *part *= whole / above;
+}
+
 /// Of a pass on one stage; what is idle is the bubble, but for what messages add.
 void add_breakdown(ServingPass& pass, const StagePlan& stage) {
   Breakdown& b = pass.breakdown = {};
   b.compute = pass.micro_batches * (stage.compute_time() + pass.longer);
   b.tp_exposed = pass.micro_batches * stage.tp_time();
   b.ep_exposed = pass.micro_batches * stage.ep_time();
-  b.bubble = std::max(pass.time() - b.compute - b.tp_exposed - b.ep_exposed, Seconds{});
+  b.bubble = pass.time() - b.compute - b.tp_exposed - b.ep_exposed;
+  leave_none_below_zero(b);
   tell_messages_from_bubble(b, pass.messages);
 }
 
@@ -192,17 +205,6 @@ void put_rates(StepResult& result, const StepInputs& in) {
   }
   result.tokens_per_s_per_gpu = served.tokens_per_s / in.layout.world();
   if (!in.serving->is_continuous()) served.tokens_per_s = sequences / served.decode.time().count();
-}
-
-/// What is read off the difference of two passes may leave a part below zero, be it by the picoseconds that a run is
-/// rounded up by: the other parts have that less, each in proportion, and the sum stays.
-void leave_none_below_zero(Breakdown& b) {
-  const Seconds whole = b.total();
-  Seconds above{};
-  for (Seconds* part : {&b.compute, &b.tp_exposed, &b.pp_exposed, &b.ep_exposed, &b.bubble})
-    above += * part = std::max(*part, Seconds{});
-  if (above == whole || above == Seconds{}) return;
-  for (Seconds* part : {&b.compute, &b.tp_exposed, &b.pp_exposed, &b.ep_exposed, &b.bubble}) *part *= whole / above;
 }
 
 /// What a phase waits for, on the mean.
@@ -274,6 +276,8 @@ void put_times(StepResult& result, const StepInputs& in, const PricedPasses& p,
   }
   const std::size_t stage = busiest(in, prompts, tokens.terms);
   result.stage.stage = static_cast<int>(stage);
+  result.uneven = uneven_collectives(p.prompts, stage);
+  std::ranges::copy(uneven_collectives(p.tokens, stage), std::back_inserter(result.uneven));
   prompt.messages = prompts_time(prompts) - prompts_time(without_messages(prompts));
   token.messages = tokens.messages;
   token.longer = tokens.terms.layers[stage].of(tokens.terms.longer);
@@ -365,10 +369,7 @@ Result<StepResult> forecast_inference(const StepInputs& in, const Fabric& fabric
   result.layer.forward = result.inference->prefill.layer;
   result.operations.forward = result.inference->prefill.operations;
   result.warnings = serving_warnings(in, fabric, result.memory);
-  std::vector<CollectiveCost> both = result.inference->prefill.collectives;
-  const std::vector<CollectiveCost>& decoded = result.inference->decode.collectives;
-  both.insert(both.end(), decoded.begin(), decoded.end());
-  add_uneven_groups(fabric, std::move(both), result.warnings);
+  add_uneven_groups(fabric, result.uneven, result.warnings);
   if (auto ratio = served_ratio_warning(in, fabric, result, prices.by_estimate()))
     result.warnings.push_back(std::move(*ratio));
   return result;
