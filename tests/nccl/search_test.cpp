@@ -284,6 +284,18 @@ TEST_CASE("what NCCL cannot run on is refused with the reason") {
   CHECK(amd.errors().front().message == "the compute capability of 'MI300X' (dgx-h100) is not known");
 }
 
+TEST_CASE("NVLinks from GPUs to processors are refused, not taken for some between GPUs") {
+  TopologySpec spec = test::shipped("l40s-pcie");
+  for (LinkGroup& link : spec.links) {
+    if (link.from == "gpu") link.to = "cpu";
+    if (link.from == "gpu") link.kind = LinkKind::nvlink;
+  }
+  const Fabric fabric = *Fabric::build(spec, 1);
+  const auto c = nccl::connect(fabric, Group::strided(Rank(0), 1, 8));
+  REQUIRE_FALSE(c.ok());
+  CHECK(c.errors().front().message == "NVLinks between GPUs and processors (gpu - cpu of l40s-pcie) are not modelled");
+}
+
 TEST_CASE("peer access switched off leaves PCIe and the host") {
   const Communicator c = test::communicator("dgx-h100", 1, 0, test::environment({{"NCCL_P2P_DISABLE", "1"}}));
   CHECK_FALSE(c.nvlink);
