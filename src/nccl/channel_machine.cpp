@@ -286,7 +286,7 @@ Rates rates_of(const Question& q, const Limits& l, double chunk) {
   Rates out;
   const double share = c.nvlink ? l.gpu / l.data_sheet : 1;
   out.nvlink = c.most_on_a_node > 1 && c.nvlink ? share : 1;
-  out.pcie = c.nvlink ? 1 : fitted::pcie_efficiency;
+  out.pcie = c.nvlink ? 1 : pcie_share(c, q.plan.protocol);
   out.port = l.gpu;
   out.hop = l.hop - within_hop(l, chunk);
   if (c.nodes > 1) {

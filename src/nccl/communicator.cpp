@@ -364,6 +364,22 @@ Diagnostic too_slow(const TopologySpec& spec, double least) {
   return out;
 }
 
+/// Links of GPUs that are not known here.
+std::optional<Diagnostic> nvlinks_to_processors(const TopologySpec& spec) {
+  const auto is = [&spec](const std::string& name, DeviceKind kind) {
+    return std::ranges::any_of(spec.devices, [&](const DeviceGroup& d) { return d.name == name && d.kind == kind; });
+  };
+  for (const LinkGroup& link : spec.links) {
+    if (link.kind != LinkKind::nvlink || (!is(link.from, DeviceKind::cpu) && !is(link.to, DeviceKind::cpu))) continue;
+    Diagnostic out = cannot(fmt::format("NVLinks between GPUs and processors ({} - {} of {}) are not modelled",
+                                        link.from, link.to, spec.name),
+                            "expected --library ideal, or GPUs on their processors by PCIe or C2C");
+    out.where = link.where;
+    return out;
+  }
+  return std::nullopt;
+}
+
 /// What NCCL goes by before it searches.
 struct Seen {
   Environment environment;  ///< with what the machine sets
@@ -379,6 +395,7 @@ Result<Seen> see(const Fabric& fabric, const std::vector<std::vector<int>>& unli
   if (!capability)
     return cannot(fmt::format("the compute capability of '{}' ({}) is not known", spec.gpu.model, spec.name),
                   "expected a gpu.model that begins with the name of a chip, such as H100 or RTX-4090");
+  if (const auto unknown = nvlinks_to_processors(spec)) return *unknown;
   const Result<Environment> environment = of_job(asked, spec, fabric.nodes());
   if (!environment) return environment.errors();
   std::set<int> gpus;

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "nccl/pair_rates.hpp"
+#include "nccl/pcie_loads.hpp"
 
 namespace collcast::nccl {
 
@@ -71,6 +72,8 @@ GpuTerms gpu_terms(const Communicator& c, const Found& found, const System& syst
   out.pair_rates = of_nodes.empty() ? uniform(over_nvlink ? out.nvlink : c.ring.together().inside) : together(of_nodes);
   for (const System::Edge& edge : system.edges[static_cast<std::size_t>(system.first_gpu)])
     out.pcie = std::max(out.pcie, Bandwidth(edge.rate * 1e9));
+  if (!c.nvlink && (c.nodes == 1 || !out.has_nvlinks))
+    out.over_pcie = pcie_loads(c, system, unlike_nodes(nodes), root.gpu, root.on_node);
   return out;
 }
 

@@ -90,6 +90,19 @@ double over_spines(const Communicator& c, double bytes, double of_line) {
   return c.spines ? bytes / (c.spines->uplink.value() * of_line) : 0;
 }
 
+double pcie_share(const Communicator& c, Protocol p) {
+  const double carried = fitted::pcie_efficiency * link_factor(c, p) * way_factor(c);
+  return std::clamp(carried, fitted::pcie_efficiency, 1.0) * payload(p);
+}
+
+Load ring_pcie(const Communicator& c, CollectiveKind kind, const Plan& plan, double hops, double chunk) {
+  const PcieLoads& loads = c.gpu.over_pcie;
+  const std::vector<double>& busiest = kind == CollectiveKind::broadcast ? loads.broadcasts
+                                       : kind == CollectiveKind::reduce  ? loads.reduces
+                                                                         : loads.rings;
+  return {first_of(busiest, plan.channels) * hops * chunk / pcie_share(c, plan.protocol), "PCIe"};
+}
+
 double ring_spines(const Communicator& c, CollectiveKind kind, const Plan& plan, double hops, double chunk) {
   if (!c.spines) return 0;
   const SpineLoad& load = kind == CollectiveKind::broadcast ? c.spines->broadcasts
@@ -341,7 +354,11 @@ Load tree_lines(const Communicator& c, const Limits& l, const Plan& plan, const 
 }  // namespace
 
 Load tree_load(const Communicator& c, const Limits& l, const Plan& plan, const Chunks& cut) {
-  return longest({tree_lines(c, l, plan, cut), tree_links(c, l, plan, cut), {tree_spines(c, plan, cut), spines_name}});
+  const double pcie = first_of(c.gpu.over_pcie.trees, plan.channels) * cut.chunk / pcie_share(c, plan.protocol);
+  return longest({tree_lines(c, l, plan, cut),
+                  tree_links(c, l, plan, cut),
+                  {tree_spines(c, plan, cut), spines_name},
+                  {pcie, "PCIe"}});
 }
 
 double tree_way_up_alone(const Communicator& c, const Limits& l, const Plan& plan, const Chunks& cut) {
@@ -438,10 +455,8 @@ Exchange exchange_of_unlike(const Communicator& c, CollectiveKind kind, double b
   return out;
 }
 
-}  // namespace
-
-Exchange exchange_of(const Communicator& c, CollectiveKind kind, double bytes, const Plan& plan) {
-  if (c.pairs.loads) return exchange_of_unlike(c, kind, bytes, plan);
+/// Where all nodes have the same GPUs.
+Exchange exchange_of_alike(const Communicator& c, CollectiveKind kind, double bytes, const Plan& plan) {
   const bool to_next = kind == CollectiveKind::sendrecv;
   const double per_node = c.ranks_per_node, others = c.ranks - per_node;
   Exchange out;
@@ -470,6 +485,20 @@ Exchange exchange_of(const Communicator& c, CollectiveKind kind, double bytes, c
   const double ways = (by_all ? per_node : 1) * c.pairs.gpu_rate.value();
   out.nics_rate = out.of_line * std::min(lines, ways);
   out.nics_name = ways < lines ? "PCIe to the NICs" : nics_name(c);
+  return out;
+}
+
+double parts_over_pcie(const PcieLoads& loads, CollectiveKind kind) {
+  if (kind == CollectiveKind::sendrecv) return loads.next;
+  if (kind == CollectiveKind::alltoall) return loads.alltoall;
+  return kind == CollectiveKind::scatter ? loads.scatter : loads.gather;
+}
+
+}  // namespace
+
+Exchange exchange_of(const Communicator& c, CollectiveKind kind, double bytes, const Plan& plan) {
+  Exchange out = c.pairs.loads ? exchange_of_unlike(c, kind, bytes, plan) : exchange_of_alike(c, kind, bytes, plan);
+  out.over_pcie = parts_over_pcie(c.gpu.over_pcie, kind);
   return out;
 }
 
@@ -512,13 +541,12 @@ double all_threads(const Communicator& c, const Exchange& e, const Plan& plan) {
   return (own + of_parts(remote, plan.protocol_between)) / channels;
 }
 
-/// What a GPU's slot carries where both its peers and NICs are reached over PCIe, bytes of payload per second.
-double slot_rate(const Communicator& c, const Plan& plan) {
-  const bool flags = plan.protocol == Protocol::ll && plan.protocol_between == Protocol::ll;
-  return fitted::pcie_efficiency * (flags ? payload(Protocol::ll) : 1) * c.gpu.pcie.value();
-}
-
 }  // namespace
+
+double pcie_share_of_pairs(const Communicator& c, const Plan& plan) {
+  const bool flags = plan.protocol == Protocol::ll && (c.nodes == 1 || plan.protocol_between == Protocol::ll);
+  return pcie_share(c, flags ? Protocol::ll : Protocol::simple);
+}
 
 PointToPoint point_to_point(const Communicator& c, const Exchange& e, const Plan& plan) {
   PointToPoint out;
@@ -530,11 +558,7 @@ PointToPoint point_to_point(const Communicator& c, const Exchange& e, const Plan
     out.last_piece =
         std::min(e.per_peer / plan.channels, slot(c.environment, plan.protocol)) / (fitted::p2p_own_copy * 1e9);
   out.pair = pair_threads(c, e, plan);
-  // Of a sendrecv a rank has one peer, on its node or on another. GPUs with NVLinks reach peers by these, even where
-  // some node of the group has none of them.
-  if (!c.nvlink && !c.gpu.has_nvlinks && e.local_peers > 0 && e.remote_peers > 0 && e.own_bytes > 0 &&
-      c.gpu.pcie.value() > 0)
-    out.slot = e.per_peer * (c.ranks - 1) / slot_rate(c, plan);
+  out.pcie = e.per_peer * e.over_pcie / pcie_share_of_pairs(c, plan);
   const double ranks_per_nic = c.pairs.loads      ? std::max(1.0, c.pairs.loads->ranks_of_nic)
                                : c.pairs.nics > 0 ? std::max(1.0, static_cast<double>(c.ranks_per_node) / c.pairs.nics)
                                                   : 1;

@@ -107,6 +107,12 @@ inline int ring_slices(Protocol p) { return p == Protocol::simple ? 2 : 1; }
 Load ring_links(const Limits&, double hops, double chunk, const Plan&);
 /// Links between leaves and spines, for that loop.
 double ring_spines(const Communicator&, CollectiveKind, const Plan&, double hops, double chunk);
+/// Of what links of PCIe and between sockets have by the machine's file, the payload that a run reaches: what is
+/// reached of NCCL's number, or what a calibration has beyond it, up to all.
+double pcie_share(const Communicator&, Protocol);
+double pcie_share_of_pairs(const Communicator&, const Plan&);
+/// The busiest of those links, for that loop.
+Load ring_pcie(const Communicator&, CollectiveKind, const Plan&, double hops, double chunk);
 /// The data's time of that loop: the same, or that of a proxy's lines of LL.
 Load ring_load(const Limits&, double hops, double chunk, const Plan&);
 /// What a channel's threads and a GPU's links reach of their rates, as the copy of what came last follows.
@@ -144,10 +150,11 @@ double of_line(const Communicator&, Protocol);
 /// share.
 double over_spines(const Communicator&, double bytes, double of_line);
 /// Of the first `count`; 0: nothing passes spines.
-inline double first_of(const SpineLoad& load, int count) {
-  const std::size_t all = load.busiest.size();
-  return all == 0 ? 0 : load.busiest[std::min(all, static_cast<std::size_t>(std::max(1, count))) - 1];
+inline double first_of(const std::vector<double>& busiest, int count) {
+  const std::size_t all = busiest.size();
+  return all == 0 ? 0 : busiest[std::min(all, static_cast<std::size_t>(std::max(1, count))) - 1];
 }
+inline double first_of(const SpineLoad& load, int count) { return first_of(load.busiest, count); }
 inline constexpr const char* spines_name = "uplinks of leaves";
 /// What so many NICs of a node carry together, bytes of payload per second.
 double network_rate(const Communicator&, Protocol, double nics);
@@ -200,9 +207,10 @@ struct Exchange {
   double nics = 0;           ///< how many those are
   double nics_rate = 0;      ///< of them together, bytes per second
   const char* nics_name = "NIC";
-  int turns = 1;        ///< NICs of one rank, by which its channels go in turn
-  double of_line = 1;   ///< payload of what lines of the network carry
-  double own_nics = 1;  ///< that send for this one rank, by PXN too
+  int turns = 1;         ///< NICs of one rank, by which its channels go in turn
+  double of_line = 1;    ///< payload of what lines of the network carry
+  double own_nics = 1;   ///< that send for this one rank, by PXN too
+  double over_pcie = 0;  ///< of PcieLoads
 };
 Exchange exchange_of(const Communicator&, CollectiveKind, double bytes, const Plan&);
 
@@ -212,7 +220,7 @@ struct PointToPoint {
   double reached = 1;  ///< of what links of NVLink have
   double threads = 0;  ///< the channels' time, where a GPU needs more than there are
   double pair = 0;     ///< the time of one pair's channels, on different nodes
-  double slot = 0;     ///< all its parts' through a GPU's slot, over which both peers and NICs are reached
+  double pcie = 0;     ///< of all parts over the busiest link of PCIe or between sockets
   double gaps = 0;     ///< between messages that NICs post one by one
   double start = 0, latency_inside = 0, latency_between = 0;
   double way_between = 0;  ///< of latency_between, what is on the network

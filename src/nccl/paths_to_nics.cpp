@@ -10,16 +10,22 @@
 
 namespace collcast::nccl {
 
-std::vector<Entry> entries(const System& system, const Nearest& near, double speed) {
+namespace {
+
+/// All by that GPU, if one is given.
+std::vector<Entry> entries_by(std::optional<int> gpu, const System& system, const Nearest& near, double speed) {
   Room room = room_of(system, near);
   std::vector<Entry> out;
   for (std::size_t before = 1; out.size() != before;) {
     before = out.size();
     for (const auto& [nic, ways] : near.gpus) {
       if (room.nics[nic] < speed - slack || static_cast<int>(out.size()) == most_searched_channels) continue;
-      const auto taken = std::max_element(ways.begin(), ways.end(), [&](const Nearest::Gpu& a, const Nearest::Gpu& b) {
-        return room.ports[a.gpu] < room.ports[b.gpu] - slack;
-      });
+      const auto taken =
+          gpu ? std::ranges::find(ways, *gpu, &Nearest::Gpu::gpu)
+              : std::max_element(ways.begin(), ways.end(), [&](const Nearest::Gpu& a, const Nearest::Gpu& b) {
+                  return room.ports[a.gpu] < room.ports[b.gpu] - slack;
+                });
+      if (taken == ways.end()) continue;
       if (room.ports[taken->gpu] < speed - slack) continue;
       if (taken->by_host) {
         double& link = room.links[static_cast<std::size_t>(*taken->by_host)];
@@ -32,6 +38,21 @@ std::vector<Entry> entries(const System& system, const Nearest& near, double spe
     }
   }
   return out;
+}
+
+/// By one GPU where as many channels have room, as all pass the GPUs in one order then, which NCCL tries first at each
+/// speed and keeps where unlike ones are no more [search.cc, ncclTopoCompute: sameChannels].
+std::vector<Entry> entries_in_order(const System& system, const Nearest& near, double speed) {
+  std::vector<Entry> all = entries(system, near, speed);
+  if (all.empty()) return all;
+  std::vector<Entry> same = entries_by(all.front().gpu, system, near, speed);
+  return same.size() < all.size() ? all : same;
+}
+
+}  // namespace
+
+std::vector<Entry> entries(const System& system, const Nearest& near, double speed) {
+  return entries_by(std::nullopt, system, near, speed);
 }
 
 namespace {
@@ -326,7 +347,7 @@ bool goes_back(const System& system, const Nearest& near, HostWays& host, const 
 Rings rings_in_order(const System& system, const std::vector<int>& gpus, const Nearest& near, double speed) {
   Rings out;
   HostWays host(system);
-  const std::vector<Entry> all = entries(system, near, speed);
+  const std::vector<Entry> all = entries_in_order(system, near, speed);
   std::vector<Entry> kept;
   auto next = all.begin();
   for (std::vector<int>& order : orders(system, gpus, near, all)) {

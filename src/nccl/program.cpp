@@ -283,7 +283,7 @@ Result<Program> pat_program(const Question& q) {
   }
   Rates rates;
   rates.drive = l.channel / 2;
-  rates.pcie = q.c.nvlink ? 1 : fitted::pcie_efficiency;
+  rates.pcie = q.c.nvlink ? 1 : pcie_share(q.c, q.plan.protocol);
   rates.nic = l.nics / l.nics_used / q.c.nics.count;
   rates.of_line = of_line(q.c, q.plan.protocol);
   rates.network = q.c.factors.network_hop;
@@ -320,8 +320,7 @@ Result<Program> exchange_program(const Question& q) {
   const PointToPoint p = point_to_point(c, e, q.plan);
   Rates rates;
   // On one node pairs without a way over NVLink go over PCIe, which reaches as much in the closed form.
-  const double slots = p.slot > 0 ? e.per_peer * (c.ranks - 1) / p.slot / c.gpu.pcie.value() : fitted::pcie_efficiency;
-  rates.pcie = !c.nvlink ? slots : c.nodes == 1 ? p.reached : 1;
+  rates.pcie = !c.nvlink ? pcie_share_of_pairs(c, q.plan) : c.nodes == 1 ? p.reached : 1;
   if (e.local_peers > 0) {
     rates.nvlink = p.reached;
     rates.port = exchange_port(c, q.kind, e, p);

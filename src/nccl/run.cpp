@@ -26,6 +26,7 @@ Run run_chain(const Communicator& c, CollectiveKind kind, Bytes size, const Plan
                        {all / l.gpu, l.gpu_name},
                        {all / l.nics, l.nics_name},
                        {ring_spines(c, kind, plan, 1, chunk), spines_name},
+                       ring_pcie(c, kind, plan, 1, chunk),
                        {through_network(l, chunk), "messages"}});
   data.seconds *= cut.count;
   return finished(l.start, chain_latency(c, l, plan, cut), data, cut.first, cut.count);
@@ -81,8 +82,12 @@ Run run_ring(const Communicator& c, CollectiveKind kind, Bytes size, const Plan&
     // What a send over a spine takes longer than others between nodes.
     const double others = ring_links(l, hops, chunk, plan).seconds + hops * through_network(l, chunk);
     const double of_spines = over_leaves * std::max(0.0, spines.seconds - others) / hops;
-    return Loop{longest({bytes, {gaps, "messages"}, spines}), bytes.seconds, gaps,
-                walk_of(chunk, out) + of_spines / slices, walk_of(chunk, later_out) + of_spines / slices};
+    // And over the slowest link of a node.
+    const PcieLoads::Slowest& slowest = c.gpu.over_pcie.of_ring;
+    const double of_slowest = slowest.hop * chunk * plan.channels / pcie_share(c, plan.protocol);
+    const double longer = of_spines + hops * slowest.count * std::max(0.0, of_slowest - others / hops);
+    return Loop{longest({bytes, {gaps, "messages"}, spines, ring_pcie(c, kind, plan, hops, chunk)}), bytes.seconds,
+                gaps, walk_of(chunk, out) + longer / slices, walk_of(chunk, later_out) + longer / slices};
   };
   const Loop large = loop_of(most), last = loop_of(rest);
   Load data{0, full > 0 ? large.data.name : last.data.name};
@@ -161,7 +166,7 @@ Run run_point_to_point(const Communicator& c, CollectiveKind kind, Bytes size, c
   const Load data = longest(
       {{std::max(p.threads, p.pair), "channels"},
        {e.local_peers > 0 ? e.per_peer * (e.local_peers + e.relayed_peers) / p.local : 0, c.nvlink ? "NVLink" : "PCIe"},
-       {p.slot, "PCIe"},
+       {p.pcie, "PCIe"},
        {e.remote_peers > 0 ? e.nic_bytes / e.nics_rate : 0, e.nics_name},
        {c.spines ? over_spines(c, e.per_peer * parts_over_spines(*c.spines, kind, e.turns), e.of_line) : 0,
         spines_name},

@@ -486,13 +486,20 @@ Result<Plan> plan(const Communicator& c, CollectiveKind kind, Bytes size, std::o
   if (best == nullptr) {
     const std::string what = only ? fmt::format("{} cannot be run", to_string(*only))
                                   : std::string("NCCL_ALGO and NCCL_PROTO leave nothing that can be run");
-    std::vector<std::string> could;
-    const Environment free{};
-    Communicator plain = c;
-    plain.environment.algorithm_sets = free.algorithm_sets;
-    plain.environment.protocol_sets = free.protocol_sets;
-    for (const Candidate& one : tuning_table(plain, kind, size))
-      if (one.available) could.push_back(fmt::format("{} {}", to_string(one.algorithm), to_string(one.protocol)));
+    const auto available = [](const std::vector<Candidate>& all) {
+      std::vector<std::string> out;
+      for (const Candidate& one : all)
+        if (one.available) out.push_back(fmt::format("{} {}", to_string(one.algorithm), to_string(one.protocol)));
+      return out;
+    };
+    std::vector<std::string> could = available(table);
+    if (could.empty()) {
+      const Environment free{};
+      Communicator plain = c;
+      plain.environment.algorithm_sets = free.algorithm_sets;
+      plain.environment.protocol_sets = free.protocol_sets;
+      could = available(tuning_table(plain, kind, size));
+    }
     return Diagnostic{{},
                       fmt::format("{} for {} of {} on {}: {}", what, to_string(kind),
                                   c.ranks == 1 ? "1 rank" : fmt::format("{} ranks", c.ranks),

@@ -263,6 +263,16 @@ TEST_CASE("nodes with unlike sets of GPUs count with the slower") {
   CHECK(c->nics.count == 2);
 }
 
+TEST_CASE("as many channels in one order as in unlike ones are in one: NCCL tries that first") {
+  // By one NIC of 8.75 GB/s two channels of 4, more than one of 7; by GPU 0 both, whose slot of 24 / 1.2 has room.
+  const Fabric fabric = test::built("l40s-pcie", 2, {"network.link.bandwidth=8.75GB/s"});
+  const Communicator c = *nccl::connect(fabric, Group::strided(Rank(0), 1, 16));
+  REQUIRE(is(c.ring, {2, 4, 4}));
+  CHECK(c.ring.order[0] == c.ring.order[1]);
+  // So a call of a broadcast waits for no way around all nodes.
+  CHECK(c.chain_waits.back() == 0);
+}
+
 TEST_CASE("what NCCL cannot run on is refused with the reason") {
   const Fabric hosts = test::built("ethernet-hosts", 2);
   const auto none = nccl::connect(hosts, Group::strided(Rank(0), 1, 2));
@@ -272,6 +282,18 @@ TEST_CASE("what NCCL cannot run on is refused with the reason") {
   const auto amd = nccl::connect(other, Group::strided(Rank(0), 1, 2));
   REQUIRE_FALSE(amd.ok());
   CHECK(amd.errors().front().message == "the compute capability of 'MI300X' (dgx-h100) is not known");
+}
+
+TEST_CASE("NVLinks from GPUs to processors are refused, not taken for some between GPUs") {
+  TopologySpec spec = test::shipped("l40s-pcie");
+  for (LinkGroup& link : spec.links) {
+    if (link.from == "gpu") link.to = "cpu";
+    if (link.from == "gpu") link.kind = LinkKind::nvlink;
+  }
+  const Fabric fabric = *Fabric::build(spec, 1);
+  const auto c = nccl::connect(fabric, Group::strided(Rank(0), 1, 8));
+  REQUIRE_FALSE(c.ok());
+  CHECK(c.errors().front().message == "NVLinks between GPUs and processors (gpu - cpu of l40s-pcie) are not modelled");
 }
 
 TEST_CASE("peer access switched off leaves PCIe and the host") {

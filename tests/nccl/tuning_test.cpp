@@ -423,6 +423,11 @@ TEST_CASE("a choice that cannot be run is refused, with what could be") {
   CHECK(plan.errors().front().hint == "available here: ring LL, ring LL128, ring Simple");
   CHECK(refusal(plain, CollectiveKind::alltoall, Algorithm::ring) ==
         "NCCL sends alltoall point to point: ring does not apply");
+  // What the variables leave, where that is something.
+  const Communicator trees =
+      test::communicator("dgx-a100", 1, 0, test::environment({{"NCCL_ALGO", "Tree"}, {"NCCL_PROTO", "^LL128"}}));
+  CHECK(nccl::plan(trees, reduce_all, Bytes(8), Algorithm::ring).errors().front().hint ==
+        "available here: tree LL, tree Simple");
 }
 
 TEST_CASE("NCCL_NET_OVERHEAD is what a step inside a node takes at least, three times under Simple, on several nodes") {

@@ -86,6 +86,21 @@ struct PairTerms {
   bool relayed = false;            ///< a message leaves by the receiver's rail (PXN)
 };
 
+/// What passes links of PCIe and between sockets, where a node's GPUs have no others: seconds of the busiest one, by
+/// what the machine's file says that it carries, for each byte of
+struct PcieLoads {
+  /// A chunk of the first channel, of two, ...: at each hop of a ring, or of chains from and to the first rank; of
+  /// trees.
+  std::vector<double> rings, broadcasts, reduces, trees;
+  double alltoall = 0, next = 0, scatter = 0, gather = 0;  ///< a part for one peer
+  /// The same of a hop by itself, the slowest, and how many are: of a ring's the share, of a tree's chain all.
+  struct Slowest {
+    double hop = 0, count = 0;
+  };
+  Slowest of_ring, of_chain;
+  double to_nic = 0;  ///< of a way between a tree's first GPU and its NIC, the slowest
+};
+
 /// Of a GPU's links on its node.
 struct GpuTerms {
   Bandwidth nvlink{};        ///< of one GPU; without NVLink 0
@@ -95,6 +110,7 @@ struct GpuTerms {
   double tree_sends = 1;     ///< of a tree's chunk, by the GPU of a node that sends most, mean of its channels
   PairRates pair_rates{};    ///< over NVLink, which not all pairs may have; without, of a ring over PCIe
   Bandwidth pcie{};          ///< of its way to PCIe, by the data sheet; 0: it has none
+  PcieLoads over_pcie{};     ///< nothing where the group's GPUs have NVLinks
 };
 
 /// With a reduction in the network: what the search finds for it.

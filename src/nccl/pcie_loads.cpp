@@ -1,0 +1,257 @@
+#include "nccl/pcie_loads.hpp"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "nccl/limits.hpp"
+#include "nccl/nearest_nics.hpp"
+
+namespace collcast::nccl {
+
+namespace {
+
+/// Seconds for each byte of what passes a node's links, by device; a link's two directions are apart.
+class Links {
+ public:
+  explicit Links(const System& system) : system_(&system) {}
+
+  void gpus(int from, int to, double load = 1) { add(gpu(from), gpu(to), load); }
+  void out(int from, int nic, double load = 1) { add(gpu(from), system_->first_nic + nic, load); }
+  void in(int nic, int to, double load = 1) { add(system_->first_nic + nic, gpu(to), load); }
+
+  double busiest() const {
+    double out = 0;
+    for (const auto& [link, seconds] : busy_) out = std::max(out, seconds);
+    return out;
+  }
+
+ private:
+  int gpu(int number) const { return system_->first_gpu + number; }
+
+  void add(int from, int to, double load) {
+    const auto found = way(*system_, from, to);
+    if (!found) return;
+    for (const auto& [a, b] : found->hops) busy_[{a, b}] += load / rate(a, b);
+  }
+
+  double rate(int from, int to) const {
+    double out = 0;
+    for (const System::Edge& edge : system_->edges[static_cast<std::size_t>(from)])
+      if (edge.to == to) out = std::max(out, edge.rate * 1e9);
+    return out;
+  }
+
+  const System* system_;
+  std::map<std::pair<int, int>, double> busy_;
+};
+
+/// A graph's channels on a node with these GPUs.
+struct OnNode {
+  const std::vector<std::vector<int>>& order;
+  const std::vector<ChannelNics>& nics;
+};
+OnNode on_node(const Graph& graph, const std::vector<int>& gpus) {
+  for (const NodeChannels& other : graph.elsewhere)
+    if (other.gpus == gpus) return {other.order, other.nics};
+  return {graph.order, graph.nics};
+}
+
+/// Of a communicator's channels and pairs on one node.
+class Node {
+ public:
+  Node(const Communicator& c, const System& system, const std::vector<int>& gpus)
+      : c_(c), system_(system), gpus_(gpus), several_(c.nodes > 1) {}
+
+  /// Around rings, but for the hop into that GPU, or out of it; -1: all. Each hop takes a chunk of every channel.
+  std::vector<double> rings(int not_into, int not_out_of) const {
+    std::vector<double> out;
+    Links links(system_);
+    const OnNode found = on_node(c_.ring, gpus_);
+    for (int running = 0; running < c_.channels && !found.order.empty(); ++running) {
+      const std::size_t channel = static_cast<std::size_t>(running) % found.order.size();
+      const std::vector<int>& order = found.order[channel];
+      for (std::size_t i = 0; i + (several_ ? 1 : 0) < order.size(); ++i) {
+        const int from = order[i], to = order[(i + 1) % order.size()];
+        if (from != to && from != not_out_of && to != not_into) links.gpus(from, to);
+      }
+      if (several_ && channel < found.nics.size()) {
+        links.in(found.nics[channel].in, order.front());
+        links.out(order.back(), found.nics[channel].out);
+      }
+      out.push_back(links.busiest());
+    }
+    return out;
+  }
+
+  /// Up and down chains, and between nodes by the NIC of the first GPU.
+  std::vector<double> trees() const {
+    std::vector<double> out;
+    Links links(system_);
+    const OnNode found = on_node(c_.tree, gpus_);
+    for (int running = 0; running < c_.channels && !found.order.empty(); ++running) {
+      const std::size_t channel = static_cast<std::size_t>(running) % found.order.size();
+      const std::vector<int>& order = found.order[channel];
+      for (std::size_t i = 0; i + 1 < order.size(); ++i) {
+        links.gpus(order[i], order[i + 1]);
+        links.gpus(order[i + 1], order[i]);
+      }
+      if (several_ && channel < found.nics.size()) {
+        links.in(found.nics[channel].in, order.front(), tree_messages(c_));
+        links.out(order.front(), found.nics[channel].in, tree_messages(c_));
+      }
+      out.push_back(links.busiest());
+    }
+    return out;
+  }
+
+  /// Around rings, hop by hop.
+  PcieLoads::Slowest of_ring() const {
+    PcieLoads::Slowest out;
+    double all = 0;
+    const OnNode found = on_node(c_.ring, gpus_);
+    for (std::size_t channel = 0; channel < found.order.size(); ++channel) {
+      const std::vector<int>& order = found.order[channel];
+      for (std::size_t i = 0; i + (several_ ? 1 : 0) < order.size(); ++i, ++all)
+        keep(alone(order[i], order[(i + 1) % order.size()]), out);
+      if (!several_ || channel >= found.nics.size()) continue;
+      Links between(system_);
+      between.in(found.nics[channel].in, order.front());
+      between.out(order.back(), found.nics[channel].out);
+      keep(between.busiest(), out);
+      ++all;
+    }
+    if (all > 0) out.count /= all;
+    return out;
+  }
+  /// Up or down a tree's chain, mean of the channels.
+  PcieLoads::Slowest of_chain() const {
+    PcieLoads::Slowest out;
+    const OnNode found = on_node(c_.tree, gpus_);
+    for (const std::vector<int>& order : found.order)
+      for (std::size_t i = 0; i + 1 < order.size(); ++i) keep(alone(order[i], order[i + 1]), out);
+    if (!found.order.empty()) out.count /= static_cast<double>(found.order.size());
+    return out;
+  }
+  double to_nic() const {
+    double out = 0;
+    const OnNode found = on_node(c_.tree, gpus_);
+    for (std::size_t channel = 0; several_ && channel < found.nics.size(); ++channel) {
+      Links way(system_);
+      way.out(found.order[channel].front(), found.nics[channel].in);
+      out = std::max(out, way.busiest());
+    }
+    return out;
+  }
+
+  /// All pairs, or those from and to that GPU.
+  double alltoall() const {
+    const Nearest near = nearest_nics(system_, gpus_);
+    const int turns = several_ ? pair_nics(system_, near, gpus_).most_of_gpu : 1;
+    Links links(system_);
+    for (const int from : gpus_) {
+      for (const int to : gpus_)
+        if (from != to) links.gpus(from, to);
+      for (const auto& [nic, parts] : by_nic(near, from, turns)) {
+        links.out(from, nic, remote() * parts);
+        links.in(nic, from, remote() * parts);
+      }
+    }
+    return links.busiest();
+  }
+  /// As root, to everybody, or from everybody.
+  double of_root(int root, bool sends) const {
+    const Nearest near = nearest_nics(system_, gpus_);
+    Links links(system_);
+    for (const int gpu : gpus_)
+      if (gpu != root) sends ? links.gpus(root, gpu) : links.gpus(gpu, root);
+    for (const auto& [nic, parts] : by_nic(near, root, c_.pairs.nics_of_gpu))
+      sends ? links.out(root, nic, remote() * parts) : links.in(nic, root, remote() * parts);
+    return links.busiest();
+  }
+  /// Each GPU's one part, from or to a root on another node.
+  double to_root(bool root_sends) const {
+    const Nearest near = nearest_nics(system_, gpus_);
+    Links links(system_);
+    for (const int gpu : gpus_)
+      for (const auto& [nic, parts] : by_nic(near, gpu, c_.pairs.nics_of_gpu))
+        root_sends ? links.in(nic, gpu, parts) : links.out(gpu, nic, parts);
+    return links.busiest();
+  }
+  /// From each to the next, the last one's on another node.
+  double next() const {
+    const Nearest near = nearest_nics(system_, gpus_);
+    Links links(system_);
+    for (std::size_t i = 0; i + (several_ ? 1 : 0) < gpus_.size(); ++i)
+      links.gpus(gpus_[i], gpus_[(i + 1) % gpus_.size()]);
+    for (const auto& [nic, parts] : by_nic(near, gpus_.back(), c_.pairs.nics_of_gpu))
+      links.out(gpus_.back(), nic, parts);
+    for (const auto& [nic, parts] : by_nic(near, gpus_.front(), c_.pairs.nics_of_gpu))
+      links.in(nic, gpus_.front(), parts);
+    return links.busiest();
+  }
+
+ private:
+  double alone(int from, int to) const {
+    Links hop(system_);
+    if (from != to) hop.gpus(from, to);
+    return hop.busiest();
+  }
+  static void keep(double seconds, PcieLoads::Slowest& into) {
+    if (seconds > into.hop * (1 + 1e-9)) into = {seconds, 0};
+    if (seconds > into.hop * (1 - 1e-9)) ++into.count;
+  }
+  double remote() const { return c_.ranks - static_cast<double>(gpus_.size()); }
+  /// Shares of a GPU's parts for other nodes, which go by so many NICs in turn.
+  std::map<int, double> by_nic(const Nearest& near, int gpu, int turns) const {
+    std::map<int, double> out;
+    if (!several_) return out;
+    const std::vector<int> nics = nics_of_pairs(system_, near, gpu);
+    for (int turn = 0; turn < turns && !nics.empty(); ++turn)
+      out[nics[static_cast<std::size_t>(turn) % nics.size()]] += 1.0 / turns;
+    return out;
+  }
+
+  const Communicator& c_;
+  const System& system_;
+  const std::vector<int>& gpus_;
+  bool several_;
+};
+
+}  // namespace
+
+PcieLoads pcie_loads(const Communicator& c, const System& system, const std::vector<std::vector<int>>& unlike, int root,
+                     const std::vector<int>& of_root) {
+  PcieLoads out;
+  const auto keep = [](double& most, double load) { most = std::max(most, load); };
+  const auto keep_each = [&](std::vector<double>& most, const std::vector<double>& loads) {
+    most.resize(std::max(most.size(), loads.size()));
+    for (std::size_t i = 0; i < loads.size(); ++i) keep(most[i], loads[i]);
+  };
+  const auto keep_slowest = [](PcieLoads::Slowest& most, const PcieLoads::Slowest& one) {
+    if (one.hop > most.hop) most = one;
+  };
+  const bool several = c.nodes > 1;
+  for (const std::vector<int>& gpus : unlike) {
+    const Node node(c, system, gpus);
+    const std::vector<double> around = node.rings(-1, -1);
+    keep_each(out.rings, around);
+    // On other nodes than the root's a chain passes all hops of its ring.
+    keep_each(out.broadcasts, several ? around : node.rings(root, -1));
+    keep_each(out.reduces, several ? around : node.rings(-1, root));
+    keep_each(out.trees, node.trees());
+    keep_slowest(out.of_ring, node.of_ring());
+    keep_slowest(out.of_chain, node.of_chain());
+    keep(out.to_nic, node.to_nic());
+    keep(out.alltoall, node.alltoall());
+    keep(out.next, node.next());
+    for (const bool sends : {false, true}) {
+      double& load = sends ? out.scatter : out.gather;
+      if (gpus == of_root) keep(load, node.of_root(root, sends));
+      if (several) keep(load, node.to_root(sends));
+    }
+  }
+  return out;
+}
+
+}  // namespace collcast::nccl
