@@ -65,21 +65,33 @@ TEST_CASE("shapes more than twice beyond the measured ones are left to the roofl
   CHECK_FALSE(MeasuredGemms().ratio({256, 512, 1024}));
 }
 
-TEST_CASE("of more rows than were measured a product keeps the ratio of the last ones: one row more changes little") {
+TEST_CASE("beyond what was measured a product keeps the ratio of the edge: a row or a column more changes little") {
   const MeasuredGemms table({{{256, 512, 1024}, 1.25}, {{4096, 2048, 1024}, 1.75}});
-  CHECK_FALSE(table.ratio_of_most_rows({127, 512, 1024}));
   for (const double m : {8192.0, 8193.0, 1e9})
-    CHECK(*table.ratio_of_most_rows({m, 2048, 1024}) == *table.ratio({8192, 2048, 1024}));
-  CHECK(*table.ratio_of_most_rows({1000, 2048, 1024}) == *table.ratio({1000, 2048, 1024}));
-  // Other matrices are other products.
-  CHECK_FALSE(table.ratio_of_most_rows({8193, 4097, 1024}));
-  CHECK_FALSE(MeasuredGemms().ratio_of_most_rows({256, 512, 1024}));
+    CHECK(table.ratio_at_edge({m, 2048, 1024})->ratio == *table.ratio({8192, 2048, 1024}));
+  for (const double m : {1.0, 127.0, 128.0})
+    CHECK(table.ratio_at_edge({m, 512, 1024})->ratio == *table.ratio({128, 512, 1024}));
+  CHECK(table.ratio_at_edge({8192, 4097, 2049})->ratio == *table.ratio({8192, 4096, 2048}));
+  CHECK(table.ratio_at_edge({8192, 255, 511})->ratio == *table.ratio({8192, 256, 512}));
+  // Within the range its own. Twice and four times beyond: one and two octaves, sqrt(5) of both.
+  CHECK(table.ratio_at_edge({1000, 2048, 1024})->ratio == *table.ratio({1000, 2048, 1024}));
+  CHECK(table.ratio_at_edge({1000, 2048, 1024})->distance == 0);
+  CHECK(table.ratio_at_edge({16384, 16384, 1024})->distance == Approx(std::sqrt(5.0)));
+  CHECK_FALSE(MeasuredGemms().ratio_at_edge({256, 512, 1024}));
+}
+
+TEST_CASE("of two tables that do not have a shape the nearer one says its ratio") {
   GemmTables tables;
-  tables.any = table;
-  CHECK(*tables.ratio(GemmPass::forward, {1e6, 2048, 1024}) == *table.ratio({8192, 2048, 1024}));
+  CHECK_FALSE(tables.ratio(GemmPass::forward, {1e6, 2048, 1024}));
+  tables.any = MeasuredGemms({{{256, 512, 1024}, 1.25}, {{4096, 2048, 1024}, 1.75}});
+  CHECK(*tables.ratio(GemmPass::forward, {1e6, 2048, 1024}) == *tables.any.ratio({8192, 2048, 1024}));
   // A pass's own products do not stand for those that all passes' have.
-  tables.of_pass[GemmPass::forward] = MeasuredGemms({{{256, 2048, 1024}, 3}});
-  CHECK(*tables.ratio(GemmPass::forward, {8192, 2048, 1024}) == *table.ratio({8192, 2048, 1024}));
+  const MeasuredGemms own({{{256, 2048, 1024}, 3}});
+  tables.of_pass[GemmPass::forward] = own;
+  CHECK(*tables.ratio(GemmPass::forward, {8192, 2048, 1024}) == *tables.any.ratio({8192, 2048, 1024}));
+  CHECK(*tables.ratio(GemmPass::forward, {1e6, 2048, 1024}) == *tables.any.ratio({8192, 2048, 1024}));
+  // As far from either, three octaves of rows and three of columns: its own.
+  CHECK(*tables.ratio(GemmPass::forward, {16, 32768, 1024}) == Approx(3));
 }
 
 TEST_CASE("a product does not speak for itself when it is to be foreseen") {

@@ -65,11 +65,7 @@ Operation KernelTimer::gemm(std::string name, const std::string& precision, Gemm
             kernel, peak);
   const auto tables = inputs_.kernels.measured_gemm.find(precision);
   if (tables != inputs_.kernels.measured_gemm.end()) {
-    std::optional<double> ratio = tables->second.ratio(pass, shape);
-    constexpr double many_rows = 64;
-    for (GemmShape more = shape; !ratio && replayed() && more.m < many_rows; ratio = tables->second.ratio(pass, more))
-      more.m *= 2;
-    if (ratio) {
+    if (const std::optional<double> ratio = tables->second.ratio(pass, shape)) {
       op.measured_ratio = *ratio;
       op.time *= *ratio;
     }

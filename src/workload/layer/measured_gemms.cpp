@@ -110,8 +110,9 @@ struct MeasuredGemms::Table {
     return true;
   }
 
-  Point with_no_more_rows(Point p) const {
-    p[0] = std::min(p[0], most[0] + std::log2(slack));
+  Point nearest_covered(Point p) const {
+    for (std::size_t i = 0; i < p.size(); ++i)
+      p[i] = std::clamp(p[i], least[i] - std::log2(slack), most[i] + std::log2(slack));
     return p;
   }
 
@@ -163,11 +164,10 @@ std::optional<double> MeasuredGemms::ratio(const GemmShape& shape) const {
   return table_->remembered(p);
 }
 
-std::optional<double> MeasuredGemms::ratio_of_most_rows(const GemmShape& shape) const {
+std::optional<MeasuredGemms::AtEdge> MeasuredGemms::ratio_at_edge(const GemmShape& shape) const {
   if (!table_) return std::nullopt;
-  const Point p = table_->with_no_more_rows(point_of(shape));
-  if (!table_->covers(p)) return std::nullopt;
-  return table_->remembered(p);
+  const Point beyond = point_of(shape), edge = table_->nearest_covered(beyond);
+  return AtEdge{table_->remembered(edge), std::sqrt(squared_distance(beyond, edge))};
 }
 
 std::optional<double> MeasuredGemms::ratio_of_unseen(const GemmShape& shape) const {
@@ -181,9 +181,11 @@ std::optional<double> GemmTables::ratio(GemmPass pass, const GemmShape& shape) c
   if (found != of_pass.end())
     if (const std::optional<double> ratio = found->second.ratio(shape)) return ratio;
   if (const std::optional<double> ratio = any.ratio(shape)) return ratio;
-  if (found != of_pass.end())
-    if (const std::optional<double> ratio = found->second.ratio_of_most_rows(shape)) return ratio;
-  return any.ratio_of_most_rows(shape);
+  const auto own = found != of_pass.end() ? found->second.ratio_at_edge(shape) : std::nullopt;
+  const auto all = any.ratio_at_edge(shape);
+  if (own && (!all || own->distance <= all->distance)) return own->ratio;
+  if (all) return all->ratio;
+  return std::nullopt;
 }
 
 std::optional<double> GemmTables::ratio_of_unseen(std::optional<GemmPass> pass, const GemmShape& shape) const {
