@@ -350,4 +350,36 @@ std::optional<std::string> slower_by_overlap_tp(const StepInputs& in, const Fabr
          shorter + " would shorten the step";
 }
 
+std::vector<std::string> slower_by_narrow_formats(const StepInputs& in, const Fabric& fabric,
+                                                  const CollectiveTime& time) {
+  std::vector<std::string> said;
+  const auto say = [&](const std::string& what, std::vector<Change> changes) {
+    if (changes.empty()) return;
+    const std::string shorter = shorter_by(std::move(changes), in, fabric, time);
+    if (!shorter.empty()) said.push_back(what + "; " + shorter + " would shorten the step");
+  };
+  const std::string& precision = in.options.precision;
+  Offers wider(in);
+  for (const char* other : {"fp8", "bf16"})
+    wider.offer(precision == "fp4" || (precision == "fp8" && precision != other), {{"training.precision", other}},
+                [other](StepInputs& changed) { changed.options.precision = other; });
+  say("precision " + precision +
+          " casts operands, which with the launches of its kernels takes longer here than its "
+          "products save",
+      std::move(wider).all());
+  using Format = std::optional<WireFormat> CommunicationFormats::*;
+  for (const auto& [key, format] : {std::pair<std::string, Format>{"tp_gather", &CommunicationFormats::tp_gather},
+                                    {"tp_reduce", &CommunicationFormats::tp_reduce},
+                                    {"ep_dispatch", &CommunicationFormats::ep_dispatch},
+                                    {"ep_combine", &CommunicationFormats::ep_combine},
+                                    {"parameters", &CommunicationFormats::parameters}}) {
+    Offers as_computed(in);
+    as_computed.offer(
+        in.options.communication.*format == WireFormat::fp8, {{"training.communication." + key, "bf16"}},
+        [format = format](StepInputs& changed) { changed.options.communication.*format = WireFormat::bf16; });
+    say(key + " in fp8 takes longer to cast here than it saves on the way", std::move(as_computed).all());
+  }
+  return said;
+}
+
 }  // namespace collcast::workload

@@ -16,6 +16,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "collcast/topology/fabric.hpp"
 #include "collcast/workload/step.hpp"
@@ -50,5 +51,9 @@ std::optional<std::string> slower_beside_backward(const StepInputs&, const Fabri
 /// "training.overlap_tp: none (18 %) would shorten it": where TP's collectives beside products cost more than they
 /// hide, by at least half a percent of the step.
 std::optional<std::string> slower_by_overlap_tp(const StepInputs&, const Fabric&, const CollectiveTime& time);
+
+/// "training.precision: bf16 (11 %) would shorten it": where a narrower precision or format of what is sent costs more
+/// casts and launches than it saves, by at least half a percent of the step; one of each.
+std::vector<std::string> slower_by_narrow_formats(const StepInputs&, const Fabric&, const CollectiveTime& time);
 
 }  // namespace collcast::workload

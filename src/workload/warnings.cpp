@@ -301,6 +301,7 @@ std::vector<std::string> warnings(const StepInputs& in, const Fabric& fabric, co
   if (const auto slower = slower_beside_backward(in, fabric, time)) list.push_back(*slower);
   if (!is_without_effect("training.overlap_tp", list))
     if (const auto slower = slower_by_overlap_tp(in, fabric, time)) list.push_back(*slower);
+  std::ranges::move(slower_by_narrow_formats(in, fabric, time), std::back_inserter(list));
   if (result.micro_batches < in.layout.pp)
     list.push_back(too_few_micro_batches(result.micro_batches, in.layout.pp) +
                    "; a larger global_batch, a smaller micro_batch or a smaller pp would help");

@@ -1,6 +1,8 @@
 // Steps whose layers' products run in fp8 or fp4, all or some of them.
 #include <catch2/catch.hpp>
 
+#include <algorithm>
+#include <cmath>
 #include <set>
 
 #include "../support/dice.hpp"
@@ -139,4 +141,42 @@ TEST_CASE("layers in bf16 are of fp8 and fp4, and no more than there are") {
   CHECK_THAT(wrong("bf16", 1, 0), Contains("layers in bf16 are of precision fp8 or fp4, this is bf16"));
   CHECK_THAT(wrong("fp4", 5, 4),
              Contains("5 layers at the start and 4 at the end in bf16 are more than the model's 8"));
+}
+
+TEST_CASE("narrow products that take longer to launch and cast than they save are told of, with what is shorter") {
+  const auto told = [](const StepInputs& in) {
+    const std::vector<std::string> all = forecast_on_two(in).warnings;
+    return std::ranges::count_if(all, [](const std::string& w) { return w.find("would shorten the step") != w.npos; });
+  };
+  for (const char* precision : {"fp8", "fp4"}) {
+    StepInputs in = step_in(precision);
+    CHECK(told(in) == 0);
+    // A launch of bf16's takes none: 32 micro-batches' products of 1 ms more each are longer than all that is saved.
+    in.kernels.gemm[precision] = in.kernels.gemm.at("bf16");
+    in.kernels.gemm[precision].overhead = Seconds(1e-3);
+    REQUIRE(told(in) == 1);
+    const StepResult slow = forecast_on_two(in);
+    in.options.precision = "bf16";
+    const StepResult wide = forecast_on_two(in);
+    CHECK(told(in) == 0);
+    CHECK(wide.step < slow.step);
+    const long share = std::lround(100 * (1 - wide.step / slow.step));
+    CHECK_THAT(slow.warnings, VectorContains(Contains("training.precision: bf16 (" + std::to_string(share) + " %)")));
+  }
+}
+
+TEST_CASE("a format of what is sent that takes longer to cast than it saves is told of, with what is shorter") {
+  StepInputs in = step_in("bf16", layout(8, 1, 1));
+  in.layout.sequence_parallel = true;
+  in.options.communication.tp_gather = WireFormat::fp8;
+  const auto told = [&] {
+    for (const std::string& w : forecast_on_two(in).warnings)
+      if (w.starts_with("tp_gather in fp8 takes longer to cast here than it saves on the way; ")) return true;
+    return false;
+  };
+  CHECK_FALSE(told());
+  in.kernels.memory_bound.overhead = Seconds(1e-3);
+  CHECK(told());
+  in.options.communication.tp_gather = WireFormat::bf16;
+  CHECK_FALSE(told());
 }
