@@ -235,19 +235,17 @@ PlanVariant variant_of(const std::string& name, const Question& q, const PlanRes
 }
 
 Result<Why> answer(const WhyQuestion& question, const Question& q, const PlanResult& result) {
-  if (result.ranked.empty())
-    return Diagnostic{command_line,
-                      result.all_seen
-                          ? "--why: no layout fits, so there is no best one to compare with"
-                          : "--why: the search was stopped before any layout that fits, so there is no best one to "
-                            "compare with",
-                      "the reasons are in the plan without --why"};
   const int* rank = std::get_if<int>(&question);
   if (rank != nullptr && *rank > std::ssize(result.ranked))
-    return Diagnostic{command_line, fmt::format("--why: there is no layout number {}", *rank),
-                      fmt::format("expected 1 to {}, or a layout such as tp=8,pp=4", result.ranked.size())};
+    return Diagnostic{command_line,
+                      fmt::format("--why: there is no layout number {}{}", *rank,
+                                  !result.ranked.empty() ? ""
+                                  : result.all_seen      ? ": no layout fits"
+                                                         : ": the search was stopped before any layout that fits"),
+                      fmt::format("expected {}a layout such as tp=8,pp=4",
+                                  result.ranked.empty() ? "" : fmt::format("1 to {}, or ", result.ranked.size()))};
   const LayoutChoice choice = rank != nullptr ? result.ranked[static_cast<std::size_t>(*rank - 1)].choice
-                                              : complete(std::get<LayoutQuestion>(question), result.ranked, q.inputs);
+                                              : complete(std::get<LayoutQuestion>(question), result, q.inputs);
   return why(q.inputs, q.fabric, choice, result.ranked);
 }
 

@@ -81,13 +81,23 @@ Result<Forecast> forecast(const PlanInputs& in, const Fabric& fabric, const Layo
   return f;
 }
 
+/// Whose values are taken for what a question leaves open.
+LayoutChoice nearest_to_best(const PlanResult& result, const PlanInputs& in) {
+  if (!result.ranked.empty()) return result.ranked.front().choice;
+  if (result.nearest) return result.nearest->layout.choice;
+  if (result.smallest) return result.smallest->choice;
+  LayoutChoice plain;
+  if (in.base.serving) plain.batch = in.base.serving->batch;
+  return plain;
+}
+
 }  // namespace
 
-LayoutChoice complete(const LayoutQuestion& q, const std::vector<PlannedLayout>& ranked, const PlanInputs& in) {
-  for (const PlannedLayout& layout : ranked)
+LayoutChoice complete(const LayoutQuestion& q, const PlanResult& result, const PlanInputs& in) {
+  for (const PlannedLayout& layout : result.ranked)
     if (agrees(q, layout.choice)) return layout.choice;
-  if (in.base.serving) return planner::complete_server(q, ranked.front().choice, in);
-  LayoutChoice c = ranked.front().choice;
+  LayoutChoice c = nearest_to_best(result, in);
+  if (in.base.serving) return planner::complete_server(q, c, in);
   if (q.sequence_parallel) c.sequence_parallel = *q.sequence_parallel;
   if (q.recompute) c.recompute = *q.recompute;
   if (q.zero) c.zero = *q.zero;
@@ -114,10 +124,15 @@ LayoutChoice complete(const LayoutQuestion& q, const std::vector<PlannedLayout>&
 
 Result<Why> why(const PlanInputs& in, const Fabric& fabric, const LayoutChoice& asked,
                 const std::vector<PlannedLayout>& ranked) {
+  if (ranked.empty()) {
+    Result<Forecast> alone = forecast(in, fabric, asked);
+    if (!alone) return alone.errors();
+    return Why{std::move(alone->layout), {}, {}, {}};
+  }
   const Result<Forecast> best = forecast(in, fabric, ranked.front().choice);
   if (!best) return best.errors();
   Why why{best->layout, best->layout, {}, {}};
-  why.asked.rank = why.best.rank = 1;
+  why.asked.rank = why.best->rank = 1;
   // The best beside itself would say nothing: its runner-up says by how much it is the best.
   const bool of_best = asked == ranked.front().choice;
   if (of_best && ranked.size() == 1) return why;

@@ -302,10 +302,13 @@ std::string place_of(const WhyLayout& asked, const WhyLayout& best, const Servin
 
 /// Which place the layout has, and which one it stands beside.
 std::string standing(const Why& why, const PlanInputs& in) {
+  if (!why.best)
+    return why.asked.objections.empty() ? "It is not among the layouts searched, and nothing was found against it."
+                                        : "It is not among the ranked, as none is: there is no best one beside it.";
   if (!why.of_best())
-    return fmt::format("It is {}; the best {}is {}.", place_of(why.asked, why.best, in.objective),
+    return fmt::format("It is {}; the best {}is {}.", place_of(why.asked, *why.best, in.objective),
                        why.asked.rank > 0 || !why.asked.objections.empty() ? "" : "of those ",
-                       layout_text(why.best.choice, in.base));
+                       layout_text(why.best->choice, in.base));
   if (!why.runner_up) return "It is the best: no other layout fits.";
   return fmt::format("It is the best; the runner-up, number {}, is {}.", why.runner_up->rank,
                      layout_text(why.runner_up->choice, in.base));
@@ -321,16 +324,27 @@ bool is_shown(const MemoryPart& part, const MemoryUse& own, const MemoryUse& bes
   return true;
 }
 
+void keep_columns(Table& table, std::size_t count) {
+  table.columns.resize(count);
+  for (auto& row : table.rows) row.resize(count);
+}
+
 void add_why(Page& out, const Why& why, const PlanInputs& in) {
   out.blocks.push_back(Heading{(why.of_best() ? "why " : "why not ") + layout_text(why.asked.choice, in.base)});
   out.blocks.push_back(Paragraph{standing(why, in), Paragraph::Tone::plain});
   if (why.beside_best() == nullptr) return;
   const WhyLayout& beside = *why.beside_best();
+  // Alone it is beside itself, in tables of which that is left out.
+  const WhyLayout& best = why.best ? *why.best : beside;
+  const auto add = [&](Table table) {
+    if (!why.best) keep_columns(table, 2);
+    out.blocks.push_back(std::move(table));
+  };
   const char* name = why.of_best() ? "runner-up" : "this layout";
   for (const std::string& objection : why.asked.objections)
     out.blocks.push_back(Paragraph{"rejected: " + objection, Paragraph::Tone::warning});
   if (beside.server) {
-    add_server_times(out, name, beside, why.best);
+    for (Table& table : server_times(name, beside, best)) add(std::move(table));
   } else if (beside.step) {
     Table time{"step by closed form",
                {{"part", "", Align::left},
@@ -338,20 +352,20 @@ void add_why(Page& out, const Why& why, const PlanInputs& in) {
                 {"best", "", Align::right},
                 {"difference", "", Align::right}},
                {}};
-    const auto row = [&](const char* part, Seconds own, Seconds best) {
-      const double step = why.best.step->count();
+    const auto row = [&](const char* part, Seconds own, Seconds theirs) {
+      const double step = best.step->count();
       // What is left of sums is no time.
-      for (Seconds* time_of : {&own, &best})
+      for (Seconds* time_of : {&own, &theirs})
         if (time_of->count() <= 1e-9 * step) *time_of = Seconds{};
-      if (own == best && own == Seconds{}) return;
-      time.rows.push_back({part, format_seconds(own), format_seconds(best), time_difference(own, best)});
+      if (own == theirs && own == Seconds{}) return;
+      time.rows.push_back({part, format_seconds(own), format_seconds(theirs), time_difference(own, theirs)});
     };
-    for (const BreakdownPart& p : breakdown_parts) row(p.name, beside.breakdown.*p.time, why.best.breakdown.*p.time);
-    row("step", *beside.step, *why.best.step);
-    out.blocks.push_back(std::move(time));
+    for (const BreakdownPart& p : breakdown_parts) row(p.name, beside.breakdown.*p.time, best.breakdown.*p.time);
+    row("step", *beside.step, *best.step);
+    add(std::move(time));
   }
   if (beside.memory) {
-    const MemoryUse &own = *beside.memory, &best = *why.best.memory;
+    const MemoryUse &own = *beside.memory, &theirs = *best.memory;
     Table memory{"memory of the fullest rank",
                  {{"item", "", Align::left},
                   {name, "GiB", Align::right},
@@ -364,10 +378,10 @@ void add_why(Page& out, const Why& why, const PlanInputs& in) {
            difference(static_cast<double>(own_size.value()), static_cast<double>(best_size.value()))});
     };
     for (const MemoryPart& part : memory_parts)
-      if (is_shown(part, own, best)) row(part.name, own.*part.size, best.*part.size);
-    row("peak", own.peak(), best.peak());
-    memory.rows.push_back({"capacity", gibibytes(own.capacity), gibibytes(best.capacity), ""});
-    out.blocks.push_back(std::move(memory));
+      if (is_shown(part, own, theirs)) row(part.name, own.*part.size, theirs.*part.size);
+    row("peak", own.peak(), theirs.peak());
+    memory.rows.push_back({"capacity", gibibytes(own.capacity), gibibytes(theirs.capacity), ""});
+    add(std::move(memory));
   }
   for (const std::string& sentence : why.sentences) out.blocks.push_back(Paragraph{sentence, Paragraph::Tone::plain});
 }

@@ -33,6 +33,6 @@ const char* none_fits_text(bool all_seen, std::int64_t evaluated);
 std::string none_keeps_limits(const PlanReport&, const NearestToLimits&);
 Table server_variants(const PlanReport&);
 /// Both layouts' times by closed form, and what each of them is made of.
-void add_server_times(Page&, const char* name, const WhyLayout& own, const WhyLayout& best);
+std::vector<Table> server_times(const char* name, const WhyLayout& own, const WhyLayout& best);
 
 }  // namespace collcast

@@ -243,7 +243,7 @@ void add_limits(Json& out, const PlanReport& report) {
 Json why_json(const Why& why, const StepInputs& base) {
   Json out;
   out["asked"] = why_json(why.asked, base);
-  out["best"] = why_json(why.best, base);
+  out["best"] = why.best ? why_json(*why.best, base) : Json();
   out["runner_up"] = why.runner_up ? why_json(*why.runner_up, base) : Json();
   out["differences"] = why.sentences;
   return out;
@@ -358,7 +358,7 @@ Json csv_table(const PlanReport& report) {
   if (report.why) {
     add_why("why.asked", report.why->asked);
     if (report.why->runner_up) add_why("why.runner_up", *report.why->runner_up);
-    if (!report.why->of_best()) add_why("why.best", report.why->best);
+    if (report.why->best && !report.why->of_best()) add_why("why.best", *report.why->best);
   }
   return rows;
 }

@@ -196,7 +196,7 @@ Table server_variants(const PlanReport& report) {
   return table;
 }
 
-void add_server_times(Page& out, const char* name, const WhyLayout& own, const WhyLayout& best) {
+std::vector<Table> server_times(const char* name, const WhyLayout& own, const WhyLayout& best) {
   const auto table = [&](const char* title) {
     return Table{title,
                  {{"part", "", Align::left},
@@ -214,17 +214,18 @@ void add_server_times(Page& out, const char* name, const WhyLayout& own, const W
   };
   rate("tokens/s per GPU", own.tokens_per_s_per_gpu, best.tokens_per_s_per_gpu);
   rate("tokens/s", own.server->tokens_per_s, best.server->tokens_per_s);
-  out.blocks.push_back(std::move(rates));
+  std::vector<Table> out{std::move(rates)};
   const auto phase = [&](const char* title, const char* total, Breakdown PlannedServer::*parts) {
     const Breakdown &a = (*own.server).*parts, &b = (*best.server).*parts;
     Table times = table(title);
     for (const BreakdownPart& part : breakdown_parts)
       if (std::max(a.*part.time, b.*part.time) > 1e-9 * b.total()) add(times, part.name, a.*part.time, b.*part.time);
     add(times, total, a.total(), b.total());
-    out.blocks.push_back(std::move(times));
+    out.push_back(std::move(times));
   };
   phase("TPOT by closed form", "TPOT", &PlannedServer::decode);
   phase("TTFT by closed form", "TTFT", &PlannedServer::prefill);
+  return out;
 }
 
 }  // namespace collcast

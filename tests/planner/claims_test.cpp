@@ -87,8 +87,8 @@ TEST_CASE("GPT-3 175B on 512 A100: the best layouts keep TP inside the node, and
   REQUIRE(across.pp >= 1);
   const Why w = why(c.in, c.fabric, across, c.result.ranked).value();
   REQUIRE(w.asked.step.has_value());
-  CHECK(*w.asked.step > 1.1 * *w.best.step);
-  CHECK(w.asked.breakdown.tp_exposed > 3 * w.best.breakdown.tp_exposed);
+  CHECK(*w.asked.step > 1.1 * *w.best->step);
+  CHECK(w.asked.breakdown.tp_exposed > 3 * w.best->breakdown.tp_exposed);
   REQUIRE_FALSE(w.sentences.empty());
   CHECK(w.sentences.front().find("TP exposed +") == 0);
   CHECK(w.sentences.front().find("TP group of 16 crosses 2 nodes") != std::string::npos);

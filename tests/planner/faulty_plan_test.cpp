@@ -226,6 +226,6 @@ TEST_CASE("why a layout is slower is told of the machine as it is") {
   const PlanInputs in = small_on({{slow_gpu(0, 0.5)}});
   const PlanResult p = planned_on(in, fabric, {1, 0});
   const Why w = why(in, fabric, p.ranked.back().choice, p.ranked).value();
-  CHECK(w.best.step->count() == Approx(p.ranked.front().estimate.count()).epsilon(1e-12));
+  CHECK(w.best->step->count() == Approx(p.ranked.front().estimate.count()).epsilon(1e-12));
   CHECK(w.asked.step->count() == Approx(p.ranked.back().estimate.count()).epsilon(1e-12));
 }

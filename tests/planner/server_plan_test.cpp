@@ -399,7 +399,7 @@ TEST_CASE("a server's layout stands beside the best with the reasons, whatever i
   PlanInputs in = server();
   in.limits = {{"ttft_s", 10, here}};
   const PlanResult p = planned(in, fabric);
-  const auto ask = [&](LayoutQuestion q) { return why(in, fabric, complete(q, p.ranked, in), p.ranked).value(); };
+  const auto ask = [&](LayoutQuestion q) { return why(in, fabric, complete(q, p, in), p.ranked).value(); };
   LayoutQuestion q;
   q.tp = 4;
   q.pp = 4;
@@ -514,7 +514,7 @@ TEST_CASE("of a server with experts degrees are asked for whose product is more 
   REQUIRE_FALSE(p.ranked.empty());
   LayoutQuestion q;
   q.tp = q.dp = 65'536;
-  const LayoutChoice asked = complete(q, p.ranked, in);
+  const LayoutChoice asked = complete(q, p, in);
   CHECK(asked.pp == 1);
   CHECK(asked.ep >= 1);
   CHECK_FALSE(why(in, fabric, asked, p.ranked).value().asked.objections.empty());

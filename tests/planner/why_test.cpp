@@ -38,7 +38,7 @@ TEST_CASE("the best is put beside its runner-up, with what asking about that one
   const Planned p;
   const Why w = why(p.in, p.fabric, p.result.ranked[0].choice, p.result.ranked).value();
   CHECK(w.of_best());
-  CHECK(*w.asked.step == *w.best.step);
+  CHECK(*w.asked.step == *w.best->step);
   REQUIRE(w.runner_up);
   CHECK(w.runner_up->rank == 2);
   CHECK(w.runner_up->choice == p.result.ranked[1].choice);
@@ -117,7 +117,7 @@ TEST_CASE("a rejected layout says why, with its memory where it divides") {
 TEST_CASE("degrees whose product is not the GPUs say the product; tp x pp is blamed only where it does not divide") {
   const Planned p;
   const auto objections = [&](const LayoutQuestion& q) {
-    return why(p.in, p.fabric, complete(q, p.result.ranked, p.in), p.result.ranked).value().asked.objections;
+    return why(p.in, p.fabric, complete(q, p.result, p.in), p.result.ranked).value().asked.objections;
   };
   CHECK(objections({.tp = 4, .pp = 2, .dp = 4}) ==
         std::vector<std::string>{"tp 4 x pp 2 x dp 4 is 32, not the number of GPUs, 16"});
@@ -133,46 +133,66 @@ TEST_CASE("degrees whose product is not the GPUs say the product; tp x pp is bla
         std::vector<std::string>{"tp 8 x pp 4 does not divide the 16 GPUs; nearest that does: pp 2"});
   CHECK(objections({.tp = 3, .pp = 3}) == std::vector<std::string>{"tp 3 x pp 3 does not divide the 16 GPUs"});
   // There is no dp then.
-  CHECK(complete({.tp = 3, .pp = 1}, p.result.ranked, p.in).dp == 0);
-  CHECK(complete({.tp = 3, .pp = 1, .dp = 5}, p.result.ranked, p.in).dp == 5);
+  CHECK(complete({.tp = 3, .pp = 1}, p.result, p.in).dp == 0);
+  CHECK(complete({.tp = 3, .pp = 1, .dp = 5}, p.result, p.in).dp == 5);
 }
 
 TEST_CASE("what a question leaves open comes from the best layout that agrees") {
   const Planned p;
   const auto& ranked = p.result.ranked;
-  CHECK(complete({}, ranked, p.in) == ranked.front().choice);
-  const LayoutChoice wide = complete({.tp = 4, .pp = 4}, ranked, p.in);
+  CHECK(complete({}, p.result, p.in) == ranked.front().choice);
+  const LayoutChoice wide = complete({.tp = 4, .pp = 4}, p.result, p.in);
   CHECK((wide.tp == 4 && wide.pp == 4 && wide.dp == 1));
   CHECK(std::ranges::find(ranked, wide, &PlannedLayout::choice) != ranked.end());
   // Nothing agrees with pp 16: the degrees fill the GPUs, the rest is the best layout's.
-  const LayoutChoice none = complete({.tp = 1, .pp = 16}, ranked, p.in);
+  const LayoutChoice none = complete({.tp = 1, .pp = 16}, p.result, p.in);
   CHECK((none.tp == 1 && none.pp == 16 && none.dp == 1));
   CHECK(none.micro_batch == ranked.front().choice.micro_batch);
-  CHECK(complete({.pp = 16, .dp = 1}, ranked, p.in).tp == 1);
-  CHECK(complete({.tp = 1, .dp = 1}, ranked, p.in).pp == 16);
-  CHECK(complete({.vpp = 2}, ranked, p.in).vpp == 2);
+  CHECK(complete({.pp = 16, .dp = 1}, p.result, p.in).tp == 1);
+  CHECK(complete({.tp = 1, .dp = 1}, p.result, p.in).pp == 16);
+  CHECK(complete({.vpp = 2}, p.result, p.in).vpp == 2);
   // 32 sequences: replicas have 2 each then, or none.
-  std::vector<PlannedLayout> of_eight = ranked;
-  of_eight.front().choice.micro_batch = 8;
+  PlanResult of_eight = p.result;
+  of_eight.ranked.front().choice.micro_batch = 8;
   CHECK(complete({.tp = 1, .pp = 1, .sequence_parallel = true}, of_eight, p.in).micro_batch == 2);
   CHECK(complete({.tp = 1, .pp = 1, .dp = 5}, of_eight, p.in).micro_batch == 8);
 }
 
+TEST_CASE("where no layout fits the one asked about stands alone, with what is against it and its figures") {
+  Planned p;
+  // 8 layers' weights, gradients and states of 16 GPUs are more than that, however they are split.
+  p.in.base.gpu.memory = Bytes(1'000'000'000);
+  p.result = plan(p.in, p.fabric, {1, 0}, Location{"test"}).value();
+  REQUIRE(p.result.ranked.empty());
+  REQUIRE(p.result.smallest);
+  const LayoutChoice asked = complete({.tp = 4, .pp = 2}, p.result, p.in);
+  CHECK((asked.tp == 4 && asked.pp == 2 && asked.dp == 2));
+  CHECK(asked.recompute == p.result.smallest->choice.recompute);
+  const Why w = why(p.in, p.fabric, asked, p.result.ranked).value();
+  CHECK_FALSE(w.best);
+  CHECK_FALSE(w.of_best());
+  CHECK(w.beside_best() == &w.asked);
+  REQUIRE(w.asked.objections.size() == 1);
+  CHECK(w.asked.memory->peak() > w.asked.memory->capacity);
+  CHECK(w.asked.step->count() == Approx(w.asked.breakdown.total().count()));
+  CHECK(w.sentences.empty());
+}
+
 TEST_CASE("degrees whose product is more than 32 bits hold leave one to the third") {
   const Planned p;
-  CHECK(complete({.tp = 65'536, .dp = 65'536}, p.result.ranked, p.in).pp == 1);
-  CHECK(complete({.pp = 65'536, .dp = 65'536}, p.result.ranked, p.in).tp == 1);
-  CHECK(complete({.tp = 65'536, .pp = 65'536}, p.result.ranked, p.in).dp == 0);
+  CHECK(complete({.tp = 65'536, .dp = 65'536}, p.result, p.in).pp == 1);
+  CHECK(complete({.pp = 65'536, .dp = 65'536}, p.result, p.in).tp == 1);
+  CHECK(complete({.tp = 65'536, .pp = 65'536}, p.result, p.in).dp == 0);
 }
 
 TEST_CASE("degrees whose product is more than 64 bits hold do not divide the GPUs") {
   const Planned p;
   // 2^29 x 2^29 x 2^6 = 2^64, which is 0 in 64 bits.
-  const LayoutChoice asked = complete({.tp = 536'870'912, .pp = 536'870'912, .cp = 64}, p.result.ranked, p.in);
+  const LayoutChoice asked = complete({.tp = 536'870'912, .pp = 536'870'912, .cp = 64}, p.result, p.in);
   CHECK(asked.dp == 0);
   CHECK(why(p.in, p.fabric, asked, p.result.ranked).value().asked.objections ==
         std::vector<std::string>{"tp 536870912 x pp 536870912 x cp 64 does not divide the 16 GPUs"});
-  LayoutChoice given = complete({.tp = 536'870'912, .dp = 536'870'912, .cp = 64}, p.result.ranked, p.in);
+  LayoutChoice given = complete({.tp = 536'870'912, .dp = 536'870'912, .cp = 64}, p.result, p.in);
   CHECK(given.pp == 1);
   CHECK_FALSE(why(p.in, p.fabric, given, p.result.ranked).value().asked.objections.empty());
 }

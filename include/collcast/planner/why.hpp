@@ -1,4 +1,5 @@
-// Why one layout is slower or larger than the best, or cannot run: term by term, and the largest in words.
+// Why one layout is slower or larger than the best, or cannot run: term by term, and the largest in words. Where none
+// fits it stands alone.
 #pragma once
 
 #include <optional>
@@ -15,9 +16,10 @@ struct LayoutQuestion {
   std::optional<bool> sequence_parallel = {};
   std::optional<Recompute> recompute = {};
 };
-/// `ranked` is not empty. A tp, pp and cp that are given decide dp, and that the micro-batch: the best's, or the
-/// largest below it that divides a replica's sequences.
-LayoutChoice complete(const LayoutQuestion&, const std::vector<PlannedLayout>& ranked, const PlanInputs&);
+/// A tp, pp and cp that are given decide dp, and that the micro-batch: the best's, or the largest below it that divides
+/// a replica's sequences. Where nothing is ranked the nearest to the limits, or else the one that needs the least
+/// memory, is in the place of the best, and where there is none of these a layout that splits nothing.
+LayoutChoice complete(const LayoutQuestion&, const PlanResult&, const PlanInputs&);
 
 /// One layout beside the best, by closed form.
 struct WhyLayout {
@@ -31,12 +33,13 @@ struct WhyLayout {
   double tokens_per_s_per_gpu = 0;
 };
 struct Why {
-  WhyLayout asked, best;
+  WhyLayout asked;
+  std::optional<WhyLayout> best;       ///< nothing: no layout fits
   std::optional<WhyLayout> runner_up;  ///< what the best is compared with, where it was asked about and is not alone
   std::vector<std::string> sentences;  ///< the largest differences to the best, largest first
 
   bool of_best() const { return asked.rank == 1; }
-  /// What stands beside the best; nullptr: the best is the only layout.
+  /// What stands beside the best, or alone; nullptr: the best is the only layout.
   const WhyLayout* beside_best() const { return !of_best() ? &asked : runner_up ? &*runner_up : nullptr; }
 };
 /// Fails where a forecast fails.
