@@ -219,11 +219,13 @@ std::vector<std::string> lacks(const Question& q, const PlanResult& result) {
   return out;
 }
 
-/// What the search has not looked at and a wider one would.
+/// What the search has not looked at: what a wider one would, and what the scenario rules out.
 std::vector<std::string> narrower(const PlanInputs& inputs) {
-  const std::vector<std::string> missing = left_out(inputs);
-  if (missing.empty()) return {};
-  return {fmt::format("not searched: {}; --search all has them, too", fmt::join(missing, ", "))};
+  std::vector<std::string> out;
+  if (const std::vector<std::string> missing = left_out(inputs); !missing.empty())
+    out.push_back(fmt::format("not searched: {}; --search all has them, too", fmt::join(missing, ", ")));
+  for (const std::string& what : ruled_out(inputs)) out.push_back("not searched: " + what);
+  return out;
 }
 
 PlanVariant variant_of(const std::string& name, const Question& q, const PlanResult& result) {

@@ -14,6 +14,13 @@
 
 namespace collcast::planner {
 
+std::string reason_of(const Diagnostic& said) {
+  if (!said.hint.starts_with("use order: ")) return said.message;
+  // Of several hints the first.
+  const std::size_t end = std::min(said.hint.find_first_of(",;"), said.hint.find(" or "));
+  return said.message + "; " + said.hint.substr(0, end);
+}
+
 namespace {
 
 /// Ranks that each expert is split over in a layout of these degrees.
@@ -75,24 +82,24 @@ std::vector<int> fitting_chunks(const PlanInputs& in, int pp) {
   return all;
 }
 
-/// Whether `changed` is wrong of nothing that `plain` is not wrong of, for two ranks each.
-bool goes_as(const PlanInputs& in, const LayoutChoice& plain, const LayoutChoice& changed) {
-  const auto blamed = [&](const LayoutChoice& choice) {
+/// What is wrong of `changed` and not of `plain`, for two ranks each: why no search tries it.
+std::optional<std::string> against(const PlanInputs& in, const LayoutChoice& plain, const LayoutChoice& changed) {
+  const auto misfits = [&](const LayoutChoice& choice) {
     StepInputs step = in.base;
     put(choice, step);
-    std::vector<std::string> out;
-    for (StepMisfit& misfit : step_misfits(step, 2, {})) out.push_back(std::move(misfit.blamed));
-    return out;
+    return step_misfits(step, 2, {});
   };
-  const std::vector<std::string> before = blamed(plain);
-  return std::ranges::all_of(blamed(changed),
-                             [&](const std::string& path) { return std::ranges::find(before, path) != before.end(); });
+  const std::vector<StepMisfit> before = misfits(plain);
+  for (const StepMisfit& misfit : misfits(changed))
+    if (std::ranges::find(before, misfit.blamed, &StepMisfit::blamed) == before.end()) return reason_of(misfit.said);
+  return std::nullopt;
 }
 
 /// What a search tries by itself of a base, whatever its degrees.
 struct OwnValues {
   std::vector<int> zero;
-  bool cp = false;  ///< powers of two
+  bool cp = false;                     ///< powers of two
+  std::vector<std::string> ruled_out;  ///< of all values where no list has them, with the reason
 
   /// Gradients and weights are split only where the scenario does so or all values are asked for, and an optimizer
   /// where there is one. CP has a place in one order of ranks, and not beside every model.
@@ -105,11 +112,15 @@ struct OwnValues {
       for (const int stage : {2, 3}) {
         LayoutChoice sharded = plain;
         sharded.zero = stage;
-        if (goes_as(in, plain, sharded)) zero.push_back(stage);
+        const auto reason = against(in, plain, sharded);
+        if (!reason) zero.push_back(stage);
+        if (reason && in.space.zero.empty()) ruled_out.push_back(fmt::format("ZeRO-{}: {}", stage, *reason));
       }
     LayoutChoice split{1, 1, 1};
     split.cp = 2;
-    cp = goes_as(in, plain, split);
+    const auto reason = against(in, plain, split);
+    cp = !reason;
+    if (reason && in.base.layout.cp == 1 && in.space.cp.empty()) ruled_out.push_back("CP above 1: " + *reason);
   }
 };
 
@@ -168,13 +179,6 @@ std::vector<Family> families(const PlanInputs& in) {
   const bool all_named = !space.tp.empty() && !space.pp.empty();
   if (all_named || all.empty()) std::ranges::move(beside, std::back_inserter(all));
   return all;
-}
-
-std::string reason_of(const Diagnostic& said) {
-  if (!said.hint.starts_with("use order: ")) return said.message;
-  // Of several hints the first.
-  const std::size_t end = std::min(said.hint.find_first_of(",;"), said.hint.find(" or "));
-  return said.message + "; " + said.hint.substr(0, end);
 }
 
 std::vector<StepMisfit> misfits_before_memory(StepInputs& step, int gpus) {
@@ -288,6 +292,10 @@ std::vector<std::string> left_out(const PlanInputs& in) {
     out.push_back(has.vpp.size() > 1 ? fmt::format("more than {} chunks of a stage", *has.vpp.rbegin())
                                      : "stages of several chunks");
   return out;
+}
+
+std::vector<std::string> ruled_out(const PlanInputs& in) {
+  return in.base.serving ? std::vector<std::string>() : planner::OwnValues(in).ruled_out;
 }
 
 }  // namespace collcast

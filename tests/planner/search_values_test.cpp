@@ -109,6 +109,24 @@ TEST_CASE("what a search leaves out of all values is told, and nothing that it h
   CHECK(seen(planned(with_all(other), cluster(2)), &LayoutChoice::zero) == std::set{0, 1, 3});
 }
 
+TEST_CASE("what the scenario rules out of all values is told with the reason, where all are asked for") {
+  CHECK(ruled_out(with_all(roomy())).empty());
+  PlanInputs other = roomy();
+  other.base.layout.order = RankOrder::tp_pp_dp;
+  CHECK(ruled_out(other).empty());
+  const std::string no_cp = "CP above 1: cp 2 has no place in the order tp-pp-dp; use order: tp-cp-ep-dp-pp";
+  CHECK(ruled_out(with_all(other)) == Words{no_cp});
+  other.base.options.no_sync = true;
+  const Words both = ruled_out(with_all(other));
+  REQUIRE(both.size() == 2);
+  CHECK(both[0].starts_with("ZeRO-2: "));
+  CHECK(both[1] == no_cp);
+  // What is listed is rejected layout by layout.
+  other.space.cp = {1, 2};
+  other.space.zero = {0, 2};
+  CHECK(ruled_out(with_all(other)).empty());
+}
+
 TEST_CASE("of experts a search of all values has every degree that divides them") {
   PlanInputs in = roomy();
   in.base.model.experts.count = 4;

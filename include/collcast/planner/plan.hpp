@@ -173,6 +173,9 @@ struct PlanResult {
 
 /// What SearchValues::all would have and this search has not: "CP above 1", "ZeRO-2 and 3".
 std::vector<std::string> left_out(const PlanInputs&);
+/// What a search of all values leaves out as the base rules it out, whatever the layout: "CP above 1: cp 2 has no place
+/// in the order tp-pp-dp; use order: tp-cp-ep-dp-pp".
+std::vector<std::string> ruled_out(const PlanInputs&);
 
 /// Fails where the base itself cannot run on this machine, whatever its layout, and where the faults or the placement
 /// are not of this machine; `origins` as for check_step.
