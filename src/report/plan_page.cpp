@@ -434,7 +434,9 @@ std::string partial_text(const PlanReport& report) {
 
 const char* none_fits_text(bool all_seen, std::int64_t evaluated) {
   if (all_seen) return "no layout fits";
-  return evaluated == 0 ? "no layout was looked at" : "none of the layouts that were looked at fits";
+  return evaluated == 0 ? "no layout was looked at before the search was stopped; a longer --time-limit would look at "
+                          "some"
+                        : "none of the layouts that were looked at fits";
 }
 
 std::string nothing_fits_text(const PlanReport& report) {
