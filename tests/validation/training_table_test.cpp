@@ -105,6 +105,21 @@ TEST_CASE("a folder has rows, models that fill them in, and titles") {
   CHECK(tables->warnings.front().message == "no table of training steps: the file is passed over");
 }
 
+TEST_CASE("a last row that has no end asks whether the file is cut off, and no other does") {
+  const auto hint = [](const std::string& rows) {
+    const Result<TrainingTables> read = read_training(training_heading + rows);
+    REQUIRE_FALSE(read.ok());
+    return read.errors().back().hint;
+  };
+  const std::string cut = "expected a value for each column of the heading; is the file cut off?";
+  CHECK(hint("r1,s,A,H100,64,1,1,\nr2,s,A,H1") == cut);
+  CHECK(hint("r1,s,A,H100,64,1,1,\nr2,s,A,H1\n") == "a cell with a comma in it is quoted: \"a,b\"");
+  CHECK(hint("r1,s,A,H100,64,1,1,,,") == "a cell with a comma in it is quoted: \"a,b\"");
+  const std::string quoted = "expected \"...\", with quotes in it doubled, on one line";
+  CHECK(hint("r1,s,A,H100,64,1,1,\"op") == quoted + "; is the file cut off?");
+  CHECK(hint("r1,s,A,H100,64,1,1,\"op\n") == quoted);
+}
+
 TEST_CASE("the shipped training tables are read without a word") {
   const Result<TrainingTables> tables =
       load_training({std::string(COLLCAST_SOURCE_DIR) + "/validation/data/training"}, {"command line"});

@@ -18,9 +18,16 @@ std::optional<double> read_number(std::string_view text) {
   return value && std::isfinite(*value) && *value >= 0 ? value : std::nullopt;
 }
 
+namespace {
+
+/// Behind what was expected of a line: the last one has no end of its own.
+const char* cut_off(const Lines& lines) { return lines.ended() ? "" : "; is the file cut off?"; }
+
+}  // namespace
+
 Diagnostics open_quote(const Lines& lines, int column) {
   return {{lines.at(column), "a quoted cell that does not end before the next comma",
-           "expected \"...\", with quotes in it doubled, on one line"}};
+           fmt::format("expected \"...\", with quotes in it doubled, on one line{}", cut_off(lines))}};
 }
 
 bool CsvFile::has(const char* column) const { return std::count(heading_.begin(), heading_.end(), column) > 0; }
@@ -43,7 +50,9 @@ bool CsvFile::next_row(std::vector<Cell>& cells, Complaints& complaints) {
   while (next_cells(cells, complaints)) {
     if (cells.size() == heading_.size()) return true;
     complaints.add(lines_.at(1), fmt::format("{} cells in a table of {} columns", cells.size(), heading_.size()),
-                   "a cell with a comma in it is quoted: \"a,b\"");
+                   cells.size() < heading_.size() && !lines_.ended()
+                       ? "expected a value for each column of the heading; is the file cut off?"
+                       : "a cell with a comma in it is quoted: \"a,b\"");
   }
   return false;
 }
