@@ -6,6 +6,7 @@
 
 #include "cli/values.hpp"
 #include "collcast/base/units.hpp"
+#include "collcast/evaluate/nodes.hpp"
 #include "collcast/evaluate/passed_over.hpp"
 #include "collcast/report/validate_document.hpp"
 
@@ -39,6 +40,12 @@ std::vector<std::string> beyond(const Calibration::Range& range, const Collectiv
   };
   if (std::ranges::any_of(q.groups, outside))
     out.push_back(fmt::format("ranks outside {} to {}", range.least_ranks, range.most_ranks));
+  const auto on_others = [&](const Group& group) {
+    const int nodes = node_count(q.fabric, group);
+    return nodes < range.least_nodes || nodes > range.most_nodes;
+  };
+  if (range.most_nodes > 0 && std::ranges::any_of(q.groups, on_others))
+    out.push_back(fmt::format("nodes outside {} to {}", range.least_nodes, range.most_nodes));
   return out;
 }
 

@@ -326,7 +326,7 @@ void add_measured_and_gates(const AskedStep& asked, Seconds measured, StepReport
     std::optional<FaultEffect> ignored;
     return forecast_mean(other, asked.fabric, ignored, asked.patience.goes_on());
   };
-  add_interval(asked.scenario, mean, report);
+  add_interval(asked.scenario, asked.fabric, mean, report);
   if (measured > Seconds{}) add_measured(asked.scenario, measured, mean, report);
   report.gates = check_gates(asked.scenario.gates, report.result);
 }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "collcast/base/units.hpp"
+#include "collcast/evaluate/nodes.hpp"
 #include "collcast/report/validate_document.hpp"
 
 namespace collcast::cli {
@@ -29,15 +30,18 @@ std::optional<Scenario::Spread> spread_of(const Calibration& by) {
 namespace {
 
 /// In which way collectives of the step are beyond what the fit has seen; nothing: none is.
-std::vector<std::string> beyond(const Scenario::FittedTo& seen, const StepResult& result) {
+std::vector<std::string> beyond(const Scenario::FittedTo& seen, const Fabric& fabric, const StepResult& result) {
   std::set<std::string> kinds;
-  bool sizes = false, ranks = false;
+  bool sizes = false, ranks = false, nodes = false;
   const auto look = [&](const std::vector<CollectiveCost>& costs) {
     for (const CollectiveCost& cost : costs) {
       const std::string kind(to_string(cost.request.kind));
       if (std::ranges::find(seen.collectives, kind) == seen.collectives.end()) kinds.insert(kind);
       sizes = sizes || cost.request.size < seen.least_size || cost.request.size > seen.most_size;
       ranks = ranks || cost.request.group.size() < seen.least_ranks || cost.request.group.size() > seen.most_ranks;
+      if (seen.most_nodes == 0) continue;
+      const int on = node_count(fabric, cost.request.group);
+      nodes = nodes || on < seen.least_nodes || on > seen.most_nodes;
     }
   };
   look(result.collectives);
@@ -51,17 +55,20 @@ std::vector<std::string> beyond(const Scenario::FittedTo& seen, const StepResult
   if (sizes)
     out.push_back(fmt::format("sizes outside {} to {}", format_bytes(seen.least_size), format_bytes(seen.most_size)));
   if (ranks) out.push_back(fmt::format("groups of ranks outside {} to {}", seen.least_ranks, seen.most_ranks));
+  if (nodes) out.push_back(fmt::format("groups on nodes outside {} to {}", seen.least_nodes, seen.most_nodes));
   return out;
 }
 
 }  // namespace
 
-void add_interval(const Scenario& scenario, const MeanStep& mean, StepReport& report) {
+void add_interval(const Scenario& scenario, const Fabric& fabric, const MeanStep& mean, StepReport& report) {
   if (!scenario.step) return;
   if (scenario.fitted_to)
-    if (const std::vector<std::string> what = beyond(*scenario.fitted_to, report.result); !what.empty())
-      report.result.warnings.push_back(
-          fmt::format("collectives beyond what the calibration was fitted to: {}", fmt::join(what, "; ")));
+    if (const std::vector<std::string> what = beyond(*scenario.fitted_to, fabric, report.result); !what.empty()) {
+      report.beyond_fit =
+          fmt::format("collectives beyond what the calibration was fitted to: {}", fmt::join(what, "; "));
+      report.result.warnings.push_back(report.beyond_fit);
+    }
   if (!scenario.spread) return;
   Scenario end = scenario;
   end.collectives.stretch = scenario.spread->low;

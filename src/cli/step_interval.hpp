@@ -19,6 +19,6 @@ using MeanStep = std::function<Result<StepResult>(const Scenario&)>;
 /// Works the step out with all collectives as short, and as long, as the scenario's spread has them, and scales what
 /// the report has by that, with a warning where its collectives are beyond what the fit has seen. Nothing is added
 /// where there is no spread, or where that is ended.
-void add_interval(const Scenario&, const MeanStep&, StepReport&);
+void add_interval(const Scenario&, const Fabric&, const MeanStep&, StepReport&);
 
 }  // namespace collcast::cli

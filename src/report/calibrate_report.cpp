@@ -45,6 +45,8 @@ Json range_json(const CalibrateReport::Machine& machine) {
           {"most_size_bytes", machine.most_size.value()},
           {"least_ranks", machine.least_ranks},
           {"most_ranks", machine.most_ranks},
+          {"least_nodes", machine.least_nodes},
+          {"most_nodes", machine.most_nodes},
           {"collectives", machine.collectives}};
 }
 

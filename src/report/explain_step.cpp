@@ -301,6 +301,7 @@ ExplainReport explain(const StepReport& report) {
                              "of the calibration, in front of every collective"});
     if (std::optional<std::string> text = interval_text(report))
       machine.text.push_back({std::move(*text), Paragraph::Tone::note});
+    if (!report.beyond_fit.empty()) machine.text.push_back({report.beyond_fit, Paragraph::Tone::warning});
   }
   if (report.result.inference) {
     for (Section& section : serving_sections(report)) out.sections.push_back(std::move(section));

@@ -41,13 +41,18 @@ std::string parameter_text(const SavedValue& from) {
   return out;
 }
 
-/// "8 B to 1 GiB, 2 to 16 ranks, all_reduce"
+/// "8 B to 1 GiB, 2 to 16 ranks on 1 to 2 nodes, all_reduce"
 std::string range_text(const SavedValue& range) {
   const auto size = [&](const char* key) { return format_bytes(Volume(range.required_number(key))); };
-  const auto ranks = [&](const char* key) { return number_text(range.required_number(key)); };
-  const std::string least = ranks("least_ranks"), most = ranks("most_ranks");
-  return fmt::format("{} to {}, {} ranks, {}", size("least_size_bytes"), size("most_size_bytes"),
-                     least == most ? most : least + " to " + most, texts_of(range, "collectives"));
+  const auto from_to = [&](const char* least, const char* most) {
+    const std::string first = number_text(range.required_number(least));
+    const std::string last = number_text(range.required_number(most));
+    return first == last ? last : first + " to " + last;
+  };
+  // Those of older fits do not say.
+  const std::string nodes = range.has("most_nodes") ? " on " + from_to("least_nodes", "most_nodes") + " nodes" : "";
+  return fmt::format("{} to {}, {} ranks{}, {}", size("least_size_bytes"), size("most_size_bytes"),
+                     from_to("least_ranks", "most_ranks"), nodes, texts_of(range, "collectives"));
 }
 
 void add_machine(const SavedValue& machine, SavedResult& out) {

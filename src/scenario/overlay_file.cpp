@@ -112,10 +112,14 @@ Calibration::Range read_range(Reader& reader, const Node& node, const std::strin
   o.required("most_size", out.most_size, AsBytes{});
   o.required("least_ranks", out.least_ranks, AsCount{});
   o.required("most_ranks", out.most_ranks, AsCount{});
+  if (o.optional("least_nodes", out.least_nodes, AsCount{}) != o.optional("most_nodes", out.most_nodes, AsCount{}))
+    reader.error(node.at, fmt::format("{} has {}_nodes alone", path, out.least_nodes > 0 ? "least" : "most"),
+                 "expected both, or neither");
   o.required("collectives", out.collectives,
              AsList<AsWord<std::string>, std::string>{{collective_names(), collective_names()}});
   for (const auto& [name, wrong] : {std::pair("size", out.most_size.value() > 0 && out.least_size > out.most_size),
-                                    std::pair("ranks", out.most_ranks > 0 && out.least_ranks > out.most_ranks)})
+                                    std::pair("ranks", out.most_ranks > 0 && out.least_ranks > out.most_ranks),
+                                    std::pair("nodes", out.most_nodes > 0 && out.least_nodes > out.most_nodes)})
     if (wrong)
       reader.error(node.at, fmt::format("{0}.least_{1} is above its most_{1}", path, name), "exchange the two");
   o.finish();
@@ -245,9 +249,11 @@ std::string residual_text(const Calibration::Residual& r, Library library) {
 }
 
 std::string range_text(const Calibration::Range& range) {
+  const std::string nodes =
+      range.most_nodes > 0 ? fmt::format(", least_nodes: {}, most_nodes: {}", range.least_nodes, range.most_nodes) : "";
   return fmt::format(
-      "    fitted_to: {{least_size: {}B, most_size: {}B, least_ranks: {}, most_ranks: {}, collectives: [{}]}}\n",
-      range.least_size.value(), range.most_size.value(), range.least_ranks, range.most_ranks,
+      "    fitted_to: {{least_size: {}B, most_size: {}B, least_ranks: {}, most_ranks: {}{}, collectives: [{}]}}\n",
+      range.least_size.value(), range.most_size.value(), range.least_ranks, range.most_ranks, nodes,
       fmt::join(range.collectives, ", "));
 }
 

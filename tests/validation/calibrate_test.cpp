@@ -276,17 +276,39 @@ TEST_CASE("an overlay's key is given once, and no end of a range is above the ot
   const auto read = parse_overlay(
       "schema: collcast.overlay.v1\nfitted_by: x\nmachines:\n  - machine: a\n    library: nccl\n"
       "    factors: {launch: 2, launch: 3}\n"
-      "    fitted_to: {least_size: 8MiB, most_size: 8B, least_ranks: 9, most_ranks: 2, collectives: [all_reduce]}\n"
+      "    fitted_to: {least_size: 8MiB, most_size: 8B, least_ranks: 9, most_ranks: 2, least_nodes: 3, "
+      "most_nodes: 1, collectives: [all_reduce]}\n"
       "    median_error:\n      small: {rows: 4, before: 0.1, after: 0.1, low: 2, high: 1}\n"
       "      medium: {rows: 4, before: 0.1, after: 0.1, low: 0.5}\n",
       "o.yaml");
-  REQUIRE(read.errors().size() == 5);
+  REQUIRE(read.errors().size() == 6);
   const std::string errors = to_text(read.errors());
   CHECK(errors.find("o.yaml:6:26: error: key 'launch' is given twice") != std::string::npos);
   CHECK(errors.find("machines.0.fitted_to.least_size is above its most_size") != std::string::npos);
   CHECK(errors.find("machines.0.fitted_to.least_ranks is above its most_ranks") != std::string::npos);
+  CHECK(errors.find("machines.0.fitted_to.least_nodes is above its most_nodes") != std::string::npos);
   CHECK(errors.find("machines.0.median_error.small.low is above its high") != std::string::npos);
   CHECK(errors.find("machines.0.median_error.medium has low alone") != std::string::npos);
+}
+
+TEST_CASE("nodes of what an overlay was fitted to are read as they are written, and older files have none") {
+  const auto read_with = [](const std::string& nodes) {
+    return parse_overlay(
+        "schema: collcast.overlay.v1\nfitted_by: x\nmachines:\n  - machine: a\n    library: nccl\n    factors: {}\n"
+        "    fitted_to: {least_size: 8B, most_size: 8MiB, least_ranks: 2, most_ranks: 9, " +
+            nodes + "collectives: [all_reduce]}\n",
+        "o.yaml");
+  };
+  const Overlay old = read_with("").value();
+  CHECK(old.machines[0].range->most_nodes == 0);
+  CHECK(overlay_text(old).find("nodes") == std::string::npos);
+  const Overlay one = read_with("least_nodes: 2, most_nodes: 4, ").value();
+  CHECK(one.machines[0].range->least_nodes == 2);
+  CHECK(one.machines[0].range->most_nodes == 4);
+  CHECK(overlay_text(one).find("most_ranks: 9, least_nodes: 2, most_nodes: 4, collectives") != std::string::npos);
+  const auto alone = read_with("most_nodes: 4, ");
+  REQUIRE(alone.errors().size() == 1);
+  CHECK(alone.errors()[0].message == "machines.0.fitted_to has most_nodes alone");
 }
 
 TEST_CASE("what an overlay was fitted to are collectives") {

@@ -89,6 +89,8 @@ TEST_CASE("factors that made the times are found again") {
   CHECK(found.range->most_size == Bytes(std::int64_t{1024} << 21));
   CHECK(found.range->least_ranks == 8);
   CHECK(found.range->most_ranks == 32);
+  CHECK(found.range->least_nodes == 1);  // of 8 GPUs each
+  CHECK(found.range->most_nodes == 4);
   CHECK(found.range->collectives == std::vector<std::string>{"all_gather", "all_reduce", "alltoall"});
 }
 

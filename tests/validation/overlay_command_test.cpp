@@ -307,7 +307,8 @@ TEST_CASE("a calibration of library nccl: its forecasts, their intervals, and wh
       "schema: collcast.overlay.v1\nfitted_by: \"collcast 0.1.0\"\nmachines:\n  - machine: dgx-h100\n    library: "
       "nccl\n"
       "    factors: {launch: 2, network: 0.25}\n"
-      "    fitted_to: {least_size: 8B, most_size: 1MiB, least_ranks: 2, most_ranks: 8, collectives: [all_gather]}\n"
+      "    fitted_to: {least_size: 8B, most_size: 1MiB, least_ranks: 2, most_ranks: 8, least_nodes: 1, "
+      "most_nodes: 1, collectives: [all_gather]}\n"
       "    median_error:\n      large: {rows: 9, before: 0.3, after: 0.1, low: 0.75, high: 1.5}\n");
   const std::string command = "collective all_reduce --topology dgx-h100 --nodes 2 --library nccl --size 64MiB";
   const Json plain = bench.document(command), fitted = bench.document(command + " --overlay n.yaml");
@@ -324,13 +325,20 @@ TEST_CASE("a calibration of library nccl: its forecasts, their intervals, and wh
         std::string::npos);
   CHECK(
       page.find("beyond what the calibration was fitted to: all_reduce (it has seen all_gather); sizes outside 8 B to "
-                "1 MiB; ranks outside 2 to 8") != std::string::npos);
+                "1 MiB; ranks outside 2 to 8; nodes outside 1 to 1") != std::string::npos);
   const std::string explained = bench.run("explain " + command + " --overlay n.yaml").out;
   CHECK(explained.find("launch 2, network 0.25") != std::string::npos);
   CHECK(explained.find("8 of 10 measurements of such sizes are within ") != std::string::npos);
   CHECK(explained.find("beyond what the calibration was fitted to: all_reduce (it has seen all_gather)") !=
         std::string::npos);
   CHECK(bench.run("explain " + command).out.find("8 of 10") == std::string::npos);
+  const std::string step = " step llama3-70b-64xh100 --method estimate --overlay n.yaml";
+  const std::string beyond = "collectives beyond what the calibration was fitted to: ",
+                    nodes = "groups on nodes outside 1 to 1";
+  for (const std::string& out : {bench.run(step).out, bench.run("explain" + step).out}) {
+    CHECK(out.find(beyond) != std::string::npos);
+    CHECK(out.find(nodes) != std::string::npos);
+  }
   // Each library has its own; nobody names one: the overlay's.
   CHECK(bench.document("collective all_reduce --topology dgx-h100 --overlay o.yaml")["rows"][0]["library"] == "ideal");
   const Outcome other = bench.run("collective all_reduce --topology dgx-h100 --library ideal --overlay n.yaml");

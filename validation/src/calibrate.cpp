@@ -11,6 +11,7 @@
 
 #include "collcast/base/check.hpp"
 #include "collcast/base/units.hpp"
+#include "collcast/evaluate/nodes.hpp"
 #include "fit_machine.hpp"
 #include "left_out.hpp"
 #include "lines.hpp"
@@ -112,6 +113,9 @@ Calibration::Range range_of(const std::vector<const PlacedTable*>& places) {
     const int ranks = place->table->facts.ranks;
     out.least_ranks = out.least_ranks == 0 ? ranks : std::min(out.least_ranks, ranks);
     out.most_ranks = std::max(out.most_ranks, ranks);
+    const int nodes = node_count(*place->fabric, place->group);
+    out.least_nodes = out.least_nodes == 0 ? nodes : std::min(out.least_nodes, nodes);
+    out.most_nodes = std::max(out.most_nodes, nodes);
     for (const MeasuredPoint& point : place->table->points) {
       if (out.most_size == Bytes() || point.size < out.least_size) out.least_size = point.size;
       out.most_size = std::max(out.most_size, point.size);
@@ -148,6 +152,8 @@ void describe(const Calibration& calibration, CalibrateReport::Machine& machine)
   machine.most_size = calibration.range->most_size;
   machine.least_ranks = calibration.range->least_ranks;
   machine.most_ranks = calibration.range->most_ranks;
+  machine.least_nodes = calibration.range->least_nodes;
+  machine.most_nodes = calibration.range->most_nodes;
   machine.collectives = calibration.range->collectives;
 }
 

@@ -62,7 +62,7 @@ struct CalibrateReport {
     std::vector<Parameter> parameters;
     /// What the fit has seen.
     Bytes least_size{}, most_size{};
-    int least_ranks = 0, most_ranks = 0;
+    int least_ranks = 0, most_ranks = 0, least_nodes = 0, most_nodes = 0;
     std::vector<std::string> collectives;
     std::vector<Residuals> residuals;  ///< of the tables that it was scored on
     std::size_t rows() const;          ///< of all of them

@@ -154,6 +154,7 @@ struct StepReport {
   /// On a calibrated machine that knows how far measurements were from forecasts: with all collectives as short, or as
   /// long, as 8 of 10 were. Of the step; of a batch that is served also of its two times.
   std::optional<TimeRange> interval = {}, ttft_interval = {}, tpot_interval = {};
+  std::string beyond_fit = {};  ///< how collectives are beyond what the calibration was fitted to; in warnings, too
   /// What somebody measured of it, and the machine's gpu.kernel_scale with which the forecast would be that; nothing
   /// where no scale from 0.1 to 10 would.
   struct Measured {

@@ -102,10 +102,11 @@ struct Scenario {
     std::array<double, 3> low{1, 1, 1}, high{1, 1, 1};
   };
   std::optional<Spread> spread = {};
-  /// What a fit has seen; a forecast of other sizes, ranks or collectives is beyond it.
+  /// What a fit has seen; a forecast of other sizes, ranks, nodes or collectives is beyond it.
   struct FittedTo {
     Bytes least_size{}, most_size{};
     int least_ranks = 0, most_ranks = 0;
+    int least_nodes = 0, most_nodes = 0;  ///< that a group is on; 0: an older file does not say
     std::vector<std::string> collectives;
   };
   std::optional<FittedTo> fitted_to = {};  ///< by a calibration that says so
