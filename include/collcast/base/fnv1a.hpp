@@ -1,4 +1,5 @@
-// FNV-1a of 64 bits (http://www.isthe.com/chongo/tech/comp/fnv): the same on every machine. Tells apart, proves nothing.
+// FNV-1a of 64 bits (http://www.isthe.com/chongo/tech/comp/fnv): the same on every machine. Tells apart, proves
+// nothing.
 #pragma once
 
 #include <cstdint>
