@@ -437,7 +437,7 @@ TEST_CASE("a prompt of fewer tokens takes no longer, of GPUs whose products were
         StepInputs in = *scenario.step;
         in.batch.sequence = in.serving->prompt_tokens = tokens;
         const StepResult r = forecast_step(in, fabric, scenario.collectives, Method::estimate).value();
-        const double ttft = r.inference->prefill.time.count();
+        const double ttft = r.inference->prefill.time().count();
         INFO(tokens);
         CHECK(ttft >= 0.995 * longest);
         longest = std::max(longest, ttft);

@@ -161,7 +161,8 @@ TEST_CASE("narrow products that take longer to launch and cast than they save ar
     CHECK(told(in) == 0);
     CHECK(wide.step < slow.step);
     const long share = std::lround(100 * (1 - wide.step / slow.step));
-    CHECK_THAT(slow.warnings, VectorContains(Contains("training.precision: bf16 (" + std::to_string(share) + " %)")));
+    const std::string shorter = "training.precision: bf16 (" + std::to_string(share) + " %)";
+    CHECK(std::ranges::any_of(slow.warnings, [&](const std::string& w) { return w.find(shorter) != w.npos; }));
   }
 }
 
@@ -174,9 +175,13 @@ TEST_CASE("a format of what is sent that takes longer to cast than it saves is t
       if (w.starts_with("tp_gather in fp8 takes longer to cast here than it saves on the way; ")) return true;
     return false;
   };
-  CHECK_FALSE(told());
-  in.kernels.memory_bound.overhead = Seconds(1e-3);
+  // An element that came is cast from 1 byte to 2, of N all: 3 N bytes at 1 TB/s, 3.0 ps N; of its way 7/8 N bytes at
+  // 300 GB/s are saved, 2.9 ps N. With ten times the memory's rate casts take 0.3 ps N.
   CHECK(told());
+  const Bandwidth memory = in.gpu.memory_bandwidth;
+  in.gpu.memory_bandwidth = memory * 10;
+  CHECK_FALSE(told());
+  in.gpu.memory_bandwidth = memory;
   in.options.communication.tp_gather = WireFormat::bf16;
   CHECK_FALSE(told());
 }
