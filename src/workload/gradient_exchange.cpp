@@ -197,6 +197,19 @@ std::vector<Operation> compression_operations(const StepInputs& in, int stage) {
   return ops;
 }
 
+std::array<ReplicaCollective, 2> reductions_of(const StepInputs& in, double bytes, bool experts) {
+  const ParallelLayout& l = in.layout;
+  if (in.options.zero == 0)
+    return {{{experts ? expert_replica_group : replica_group, CollectiveKind::all_reduce, bytes}, {}}};
+  const int shards = experts ? expert_shards(l) : l.shards();
+  return {{{experts ? expert_shard_group : shard_group, CollectiveKind::reduce_scatter, bytes},
+           {experts ? expert_copies_group : shard_copies, CollectiveKind::all_reduce, bytes / shards}}};
+}
+
+ReplicaCollective gather_of(double bytes, bool experts) {
+  return {experts ? expert_shard_group : shard_group, CollectiveKind::all_gather, bytes};
+}
+
 GradientCopies gradient_copies(const StepInputs& in, int stage) {
   GradientCopies out;
   const GradientCompression& c = in.options.compression;

@@ -26,6 +26,7 @@
 #include <vector>
 
 #include "workload/layer/kernels.hpp"
+#include "workload/plan.hpp"
 
 namespace collcast::workload {
 
@@ -68,6 +69,17 @@ bool reduces_each_pass(const StepInputs&);
 double sent_gradient_bytes(const StepInputs&);
 /// Bytes that casts move for each of the gradients that others have too, which are experts' or not.
 double cast_bytes(const StepInputs&, bool experts);
+/// A collective among ranks that have the same parameters; without bytes there is none.
+struct ReplicaCollective {
+  GroupOf group_of = nullptr;
+  CollectiveKind kind{};
+  double bytes = 0;
+};
+/// What sums up so many bytes of gradients as they are sent: over the replicas; with ZeRO over the shards, each its
+/// part, and that over the copies. `experts`: of those that go their own way.
+std::array<ReplicaCollective, 2> reductions_of(const StepInputs&, double bytes, bool experts);
+/// What gathers weights that are split over the shards.
+ReplicaCollective gather_of(double bytes, bool experts);
 /// What the rank's gradients take of kernels between exchange and optimizer, once a step.
 std::vector<Operation> compression_operations(const StepInputs&, int stage);
 

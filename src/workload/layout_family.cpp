@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <limits>
+#include <map>
 #include <memory>
 #include <numeric>
 #include <optional>
@@ -63,10 +64,10 @@ using Sites = std::vector<std::size_t>;
 /// Stages that price alike.
 struct StageKind {
   int stage = 0;  ///< the first of them
-  Sites tp, cp, dp, shards, copies;
-  Sites ep, expert_tp, expert_dp, expert_shards, expert_copies;
-  std::vector<bool> cp_slows;      ///< its kernels, by site of `cp`
-  std::vector<double> dispatched;  ///< of the bytes of dispatch and combine, by site of `ep`
+  Sites tp, cp, ep, expert_tp;
+  std::map<GroupOf, Sites> replicas;  ///< of those who have the same parameters
+  std::vector<bool> cp_slows;         ///< its kernels, by site of `cp`
+  std::vector<double> dispatched;     ///< of the bytes of dispatch and combine, by site of `ep`
   struct Layer {
     UnitKind kind = UnitKind::layer;
     int chunk = 0;
@@ -143,9 +144,10 @@ class LayoutFamily::State {
     if (in_.layout.tp > 1) kind.tp = sites(fabric, groups_along(Dimension::tp), stage);
     if (in_.layout.cp > 1) kind.cp = sites(fabric, groups_along(Dimension::cp), stage);
     for (const std::size_t s : kind.cp) kind.cp_slows.push_back(messages_slow(sites_[s].group, fabric));
-    if (in_.layout.replicas() > 1) kind.dp = sites(fabric, replica_group, stage);
-    if (in_.layout.shards() > 1) kind.shards = sites(fabric, shard_group, stage);
-    if (in_.layout.shard_copies() > 1) kind.copies = sites(fabric, shard_copies, stage);
+    const auto among = [&](GroupOf group_of) { kind.replicas.emplace(group_of, sites(fabric, group_of, stage)); };
+    if (in_.layout.replicas() > 1) among(replica_group);
+    if (in_.layout.shards() > 1) among(shard_group);
+    if (in_.layout.shard_copies() > 1) among(shard_copies);
     if (in_.layout.ep > 1) {
       const GroupOf along = groups_along(Dimension::ep);
       kind.ep = sites(fabric, along, stage);
@@ -155,21 +157,19 @@ class LayoutFamily::State {
     if (in_.model.experts.count > 0 && in_.layout.expert_tp() > 1)
       kind.expert_tp = sites(fabric, expert_tp_group, stage);
     if (experts_exchange()) {
-      kind.expert_dp = sites(fabric, expert_replica_group, stage);
+      among(expert_replica_group);
       // Otherwise only choices without ZeRO can come.
       const bool whole = shards_have_all_experts(in_.layout);
-      if (whole && expert_shards(in_.layout) > 1) kind.expert_shards = sites(fabric, expert_shard_group, stage);
-      if (whole && expert_shard_copies(in_.layout) > 1) kind.expert_copies = sites(fabric, expert_copies_group, stage);
+      if (whole && expert_shards(in_.layout) > 1) among(expert_shard_group);
+      if (whole && expert_shard_copies(in_.layout) > 1) among(expert_copies_group);
     }
     for (const StageLayer& layer : layers_of_stage(in_, stage))
       kind.layers.push_back({unit_of(kind_of_layer(in_, layer.number)), layer.chunk});
     kind.has_embedding = has_embedding(in_, stage);
     kind.has_head = has_head(in_, stage);
     const auto found = std::ranges::find_if(kinds_, [&](const StageKind& k) {
-      return k.tp == kind.tp && k.cp == kind.cp && k.dp == kind.dp && k.shards == kind.shards &&
-             k.copies == kind.copies && k.ep == kind.ep && k.dispatched == kind.dispatched &&
-             k.expert_tp == kind.expert_tp && k.expert_dp == kind.expert_dp && k.expert_shards == kind.expert_shards &&
-             k.expert_copies == kind.expert_copies && k.layers == kind.layers &&
+      return k.tp == kind.tp && k.cp == kind.cp && k.ep == kind.ep && k.dispatched == kind.dispatched &&
+             k.expert_tp == kind.expert_tp && k.replicas == kind.replicas && k.layers == kind.layers &&
              k.has_embedding == kind.has_embedding && k.has_head == kind.has_head;
     });
     kind_of_stage_.push_back(static_cast<std::size_t>(found - kinds_.begin()));
@@ -382,46 +382,22 @@ class LayoutFamily::State {
     stage.optimizer[0].time = kind.optimizer[static_cast<std::size_t>(in_.options.zero)];
   }
 
-  /// Of gradients, so many as kept: summed over the replicas, and with ZeRO split over the shards.
-  Seconds reduction(const StageKind& kind, double kept) {
+  /// Of gradients, so many as kept: summed over those who have the same.
+  Seconds reduction(const StageKind& kind, const GradientExchange& exchange, double kept) {
     Seconds time{};
-    for (const double bytes : kind.gradients.sent(kept))
-      if (bytes > 0) time += reduction_of_sent(kind, bytes);
+    for (const double bytes : exchange.sent(kept))
+      for (const ReplicaCollective& one : reductions_of(in_, bytes, exchange.of_experts)) time += among(kind, one);
     return time;
   }
-  Seconds reduction_of_sent(const StageKind& kind, double bytes) {
-    if (in_.options.zero == 0) return price(kind.dp, CollectiveKind::all_reduce, bytes);
-    Seconds time{};
-    if (in_.layout.shards() > 1) time += price(kind.shards, CollectiveKind::reduce_scatter, bytes);
-    if (in_.layout.shard_copies() > 1)
-      time += price(kind.copies, CollectiveKind::all_reduce, bytes / in_.layout.shards());
-    return time;
+  Seconds among(const StageKind& kind, const ReplicaCollective& one) {
+    const auto found = kind.replicas.find(one.group_of);
+    return found != kind.replicas.end() && one.bytes > 0 ? price(found->second, one.kind, one.bytes) : Seconds{};
   }
-  Seconds gather(const StageKind& kind, double bytes) {
-    return in_.layout.shards() > 1 && bytes > 0 ? price(kind.shards, CollectiveKind::all_gather, bytes) : Seconds{};
+  Seconds gather(const StageKind& kind, double bytes, double of_experts) {
+    return among(kind, gather_of(bytes, false)) + among(kind, gather_of(of_experts, true));
   }
-  /// The same of experts that go their own way.
+  /// Of experts that go their own way.
   bool experts_exchange() const { return in_.layout.experts_apart() && in_.layout.expert_replicas() > 1; }
-  Seconds expert_reduction(const StageKind& kind, double kept) {
-    Seconds time{};
-    if (!experts_exchange()) return time;
-    for (const double bytes : kind.expert_gradients.sent(kept))
-      if (bytes > 0) time += expert_reduction_of_sent(kind, bytes);
-    return time;
-  }
-  Seconds expert_reduction_of_sent(const StageKind& kind, double bytes) {
-    if (in_.options.zero == 0) return price(kind.expert_dp, CollectiveKind::all_reduce, bytes);
-    const int shards = expert_shards(in_.layout);
-    Seconds time{};
-    if (shards > 1) time += price(kind.expert_shards, CollectiveKind::reduce_scatter, bytes);
-    if (expert_shard_copies(in_.layout) > 1)
-      time += price(kind.expert_copies, CollectiveKind::all_reduce, bytes / shards);
-    return time;
-  }
-  Seconds expert_gather(const StageKind& kind, double bytes) {
-    const bool splits = experts_exchange() && expert_shards(in_.layout) > 1;
-    return splits && bytes > 0 ? price(kind.expert_shards, CollectiveKind::all_gather, bytes) : Seconds{};
-  }
 
   /// ZeRO-3: units by themselves.
   void price_unit_exchanges(const StageKind& kind) {
@@ -435,9 +411,9 @@ class LayoutFamily::State {
         UnitWork& unit = stage.works[stage.units[u].work];
         const double weight = gathered_weight_bytes(in_, is_layer(stage.units[u].kind));
         const double g = in_.options.gradient_bytes;
-        unit.gather =
-            gather(kind, weight * parameters[u].used) + expert_gather(kind, weight * parameters[u].used_experts);
-        unit.reduce = reduction(kind, g * parameters[u].own) + expert_reduction(kind, g * parameters[u].experts);
+        unit.gather = gather(kind, weight * parameters[u].used, weight * parameters[u].used_experts);
+        unit.reduce = reduction(kind, kind.gradients, g * parameters[u].own) +
+                      reduction(kind, kind.expert_gradients, g * parameters[u].experts);
       }
     }
   }
@@ -448,16 +424,15 @@ class LayoutFamily::State {
     if (in_.options.zero == 3) return price_unit_exchanges(kind);
     Seconds update{};
     if (in_.options.zero >= 1 && in_.options.optimizer)
-      update =
-          gather(kind, gathered_bytes(in_, kind.stage)) + expert_gather(kind, gathered_expert_bytes(in_, kind.stage));
+      update = gather(kind, gathered_bytes(in_, kind.stage), gathered_expert_bytes(in_, kind.stage));
     buckets_.clear();
     const auto zero = static_cast<std::size_t>(in_.options.zero);
     if (in_.layout.replicas() > 1)
       add_buckets(kind.stage, &UnitParameters::own, kind.buckets[zero],
-                  [&](double bytes) { return reduction(kind, bytes); });
+                  [&](double bytes) { return reduction(kind, kind.gradients, bytes); });
     if (experts_exchange())
       add_buckets(kind.stage, &UnitParameters::experts, kind.expert_buckets[zero],
-                  [&](double bytes) { return expert_reduction(kind, bytes); });
+                  [&](double bytes) { return reduction(kind, kind.expert_gradients, bytes); });
     std::ranges::stable_sort(buckets_, [](const Bucket& a, const Bucket& b) { return a.unit > b.unit; });
     for (std::size_t i = 0; i < plan_.stages.size(); ++i) {
       if (&kinds_[kind_of_stage_[i]] != &kind) continue;

@@ -64,34 +64,12 @@ class StagePricing {
         share(cost == Uses::none ? along(in_.layout, rank_) : costs[static_cast<std::size_t>(cost)].request.group);
     return priced;
   }
-  /// Gradients, so many as kept: summed over the replicas, and with ZeRO split over the shards.
-  PricedTime reduce(double kept, std::int64_t times) {
-    return each_sent(gradients_, kept, [&](double bytes) { return reduce_sent(bytes, times); });
-  }
-  PricedTime reduce_experts(double kept, std::int64_t times) {
-    return each_sent(expert_gradients_, kept, [&](double bytes) { return reduce_experts_sent(bytes, times); });
-  }
-  PricedTime reduce_sent(double bytes, std::int64_t times) {
-    if (in_.options.zero == 0) return price(Dimension::dp, CollectiveKind::all_reduce, replica_group, bytes, times);
-    const PricedTime scatter = price(Dimension::dp, CollectiveKind::reduce_scatter, shard_group, bytes, times);
-    return scatter + price(Dimension::dp, CollectiveKind::all_reduce, shard_copies, bytes / in_.layout.shards(), times);
-  }
+  /// Gradients, so many as kept: summed over those who have the same.
+  PricedTime reduce(double kept, std::int64_t times) { return reduce(gradients_, kept, times); }
+  PricedTime reduce_experts(double kept, std::int64_t times) { return reduce(expert_gradients_, kept, times); }
   /// Weights that are split over the shards.
-  PricedTime gather(double bytes, std::int64_t times) {
-    return price(Dimension::dp, CollectiveKind::all_gather, shard_group, bytes, times);
-  }
-  /// The same of experts, among the ranks that have the same ones.
-  PricedTime reduce_experts_sent(double bytes, std::int64_t times) {
-    const auto priced = [&](CollectiveKind kind, GroupOf group, double size) {
-      return price(Dimension::dp, kind, group, size, times, "expert dp");
-    };
-    if (in_.options.zero == 0) return priced(CollectiveKind::all_reduce, expert_replica_group, bytes);
-    const PricedTime scatter = priced(CollectiveKind::reduce_scatter, expert_shard_group, bytes);
-    return scatter + priced(CollectiveKind::all_reduce, expert_copies_group, bytes / expert_shards(in_.layout));
-  }
-  PricedTime gather_experts(double bytes, std::int64_t times) {
-    return price(Dimension::dp, CollectiveKind::all_gather, expert_shard_group, bytes, times, "expert dp");
-  }
+  PricedTime gather(double bytes, std::int64_t times) { return among(gather_of(bytes, false), false, times); }
+  PricedTime gather_experts(double bytes, std::int64_t times) { return among(gather_of(bytes, true), true, times); }
   /// Between the first and the last stage.
   PricedTime tied(double bytes) {
     const auto ends = [this](const Group& pp) { return Group::listed({pp[0], pp[in_.layout.pp - 1]}); };
@@ -115,12 +93,16 @@ class StagePricing {
     expert_gradients_ = GradientExchange(in_, stage, true);
   }
 
-  template <class Reduce>
-  static PricedTime each_sent(const GradientExchange& exchange, double kept, Reduce reduce) {
+  PricedTime reduce(const GradientExchange& exchange, double kept, std::int64_t times) {
     PricedTime all;
     for (const double bytes : exchange.sent(kept))
-      if (bytes > 0 || kept <= 0) all = all + reduce(bytes);
+      for (const ReplicaCollective& one : reductions_of(in_, bytes, exchange.of_experts))
+        all = all + among(one, exchange.of_experts, times);
     return all;
+  }
+  PricedTime among(const ReplicaCollective& one, bool experts, std::int64_t times) {
+    if (one.group_of == nullptr) return {};
+    return price(Dimension::dp, one.kind, one.group_of, one.bytes, times, experts ? "expert dp" : "");
   }
 
   /// `of`: whose collective it is, if not the dimension's. `share`: of the bytes, what a group sends; without it, all.

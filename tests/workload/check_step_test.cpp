@@ -363,7 +363,9 @@ TEST_CASE("memory beyond what bytes are counted to is refused, at what makes it 
   in.batch.micro_batch = 1;
   in.batch.global_batch = 10'000'000;
   refused(in, "batch.sequence");
+  // As many in flight as there are turns, each of 20 samples of 10^6 tokens.
   in.batch.sequence = 1'000'000;
+  in.batch.micro_batch = 20;
   in.batch.global_batch = 200'000'000;
   refused(in, "batch.global_batch");
   // 10^4 layers of 10^14 parameters and more.
