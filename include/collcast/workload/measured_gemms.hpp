@@ -40,13 +40,13 @@ class MeasuredGemms {
   /// What to multiply the roofline's time by; nothing for shapes beyond the measured ones by more than a factor of 2
   /// in m, n or k. Remembers what it was asked.
   std::optional<double> ratio(const GemmShape&) const;
+  /// The same from products of other (n, k) only: how good the table is for what it has not seen.
+  std::optional<double> ratio_of_unseen(const GemmShape&) const;
   /// That of the nearest shape that ratio() has, and how far off it is in octaves; nothing without products.
   struct AtEdge {
     double ratio = 1, distance = 0;
   };
   std::optional<AtEdge> ratio_at_edge(const GemmShape&) const;
-  /// The same from products of other (n, k) only: how good the table is for what it has not seen.
-  std::optional<double> ratio_of_unseen(const GemmShape&) const;
 
  private:
   struct Table;
