@@ -158,7 +158,10 @@ CollnetRun chain_run(const Communicator& c, double bytes, const Plan& plan) {
   Stages stages;
   stages.network = longest({{out.nic_load / nic_rate(c) / out.count, nics_name(c)}, {gap(c, at_a_nic), "messages"}});
   // A GPU's threads send up and down; those of the head to the network and from it.
-  stages.both = longest({{2 * moved, "channels"}, {most_chain_sends(c, plan) * out.chunk / l.gpu, l.gpu_name}});
+  const double pcie =
+      first_of(c.gpu.over_pcie.collnet_chains, plan.channels) * out.chunk / pcie_share(c, plan.protocol);
+  stages.both =
+      longest({{2 * moved, "channels"}, {most_chain_sends(c, plan) * out.chunk / l.gpu, l.gpu_name}, {pcie, "PCIe"}});
   stages.one = stages.both.seconds / 2;
   stages.all = 2 * gpus * moved;
   stages.hops = 2 * (gpus - 1) * l.hop;

@@ -343,16 +343,16 @@ bool are_joined(const System& system, const std::vector<int>& gpus) {
 
 Diagnostic cannot(std::string why, std::string hint) { return {{}, std::move(why), std::move(hint)}; }
 
-/// At the slowest link of GPUs, with its value.
+/// At the slowest link that the search goes by, with its value: between sockets it has a number of its own.
 Diagnostic too_slow(const TopologySpec& spec, double least) {
-  const auto joins_gpu = [&spec](const LinkGroup& link) {
-    return std::ranges::any_of(spec.devices, [&link](const DeviceGroup& d) {
-      return d.kind == DeviceKind::gpu && (d.name == link.from || d.name == link.to);
-    });
+  const auto is_searched = [&spec](const LinkGroup& link) {
+    return link.kind != LinkKind::socket && std::ranges::none_of(spec.devices, [&link](const DeviceGroup& d) {
+             return d.kind == DeviceKind::nic && (d.name == link.from || d.name == link.to);
+           });
   };
   const LinkGroup* slowest = nullptr;
   for (const LinkGroup& link : spec.links)
-    if (joins_gpu(link) && (slowest == nullptr || link.bandwidth < slowest->bandwidth)) slowest = &link;
+    if (is_searched(link) && (slowest == nullptr || link.bandwidth < slowest->bandwidth)) slowest = &link;
   Diagnostic out =
       cannot(fmt::format("the links between the GPUs of {} are slower than what NCCL's search tries, {:.3g} "
                          "GB/s and more; what NCCL falls back to is not modelled",

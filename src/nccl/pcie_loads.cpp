@@ -84,11 +84,11 @@ class Node {
     return out;
   }
 
-  /// Up and down chains, and between nodes by the NIC of the first GPU.
-  std::vector<double> trees() const {
+  /// Up and down chains, and between nodes so many messages each way by the NIC of the first GPU.
+  std::vector<double> chains(const Graph& graph, double messages) const {
     std::vector<double> out;
     Links links(system_);
-    const OnNode found = on_node(c_.tree, gpus_);
+    const OnNode found = on_node(graph, gpus_);
     for (int running = 0; running < c_.channels && !found.order.empty(); ++running) {
       const std::size_t channel = static_cast<std::size_t>(running) % found.order.size();
       const std::vector<int>& order = found.order[channel];
@@ -97,8 +97,8 @@ class Node {
         links.gpus(order[i + 1], order[i]);
       }
       if (several_ && channel < found.nics.size()) {
-        links.in(found.nics[channel].in, order.front(), tree_messages(c_));
-        links.out(order.front(), found.nics[channel].in, tree_messages(c_));
+        links.in(found.nics[channel].in, order.front(), messages);
+        links.out(order.front(), found.nics[channel].in, messages);
       }
       out.push_back(links.busiest());
     }
@@ -239,7 +239,8 @@ PcieLoads pcie_loads(const Communicator& c, const System& system, const std::vec
     // On other nodes than the root's a chain passes all hops of its ring.
     keep_each(out.broadcasts, several ? around : node.rings(root, -1));
     keep_each(out.reduces, several ? around : node.rings(-1, root));
-    keep_each(out.trees, node.trees());
+    keep_each(out.trees, node.chains(c.tree, tree_messages(c)));
+    if (c.collnet) keep_each(out.collnet_chains, node.chains(c.collnet->chain, 1));
     keep_slowest(out.of_ring, node.of_ring());
     keep_slowest(out.of_chain, node.of_chain());
     keep(out.to_nic, node.to_nic());

@@ -417,7 +417,9 @@ std::vector<TrainingRankingSummary> summary(const std::vector<TrainingRanking>& 
   const auto put = [&](const Pool& pool) {
     std::vector<double> spearman, slowdown;
     for (const TrainingRanking& one : all) {
-      if (!(pool.source_id.empty() || one.source_id == pool.source_id) || one.source_id == pool.without) continue;
+      if (!(pool.source_id.empty() || one.source_id == pool.source_id) ||
+          (!pool.without.empty() && one.source_id == pool.without))
+        continue;
       spearman.push_back(one.spearman);
       slowdown.push_back(one.slowdown);
     }

@@ -112,8 +112,11 @@ Calibration::Range read_range(Reader& reader, const Node& node, const std::strin
   o.required("most_size", out.most_size, AsBytes{});
   o.required("least_ranks", out.least_ranks, AsCount{});
   o.required("most_ranks", out.most_ranks, AsCount{});
-  if (o.optional("least_nodes", out.least_nodes, AsCount{}) != o.optional("most_nodes", out.most_nodes, AsCount{}))
-    reader.error(node.at, fmt::format("{} has {}_nodes alone", path, out.least_nodes > 0 ? "least" : "most"),
+  o.optional("least_nodes", out.least_nodes, AsCount{});
+  o.optional("most_nodes", out.most_nodes, AsCount{});
+  const bool has_least = node.find("least_nodes") != nullptr;
+  if (has_least != (node.find("most_nodes") != nullptr))
+    reader.error(node.at, fmt::format("{} has {}_nodes alone", path, has_least ? "least" : "most"),
                  "expected both, or neither");
   o.required("collectives", out.collectives,
              AsList<AsWord<std::string>, std::string>{{collective_names(), collective_names()}});

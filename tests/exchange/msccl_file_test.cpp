@@ -8,12 +8,12 @@
 #include "samples.hpp"
 
 using namespace collcast;
-using test::messages;
+using test::messages_of;
 using Errors = std::vector<std::string>;
 
 namespace {
 
-Errors errors(const std::string& text) { return messages(exchange::read_msccl(text, "a").errors()); }
+Errors errors(const std::string& text) { return messages_of(exchange::read_msccl(text, "a").errors()); }
 
 std::string replaced(std::string text, const std::string& from, const std::string& to) {
   const std::size_t at = text.find(from);
@@ -31,7 +31,7 @@ TEST_CASE("what is written is read back, and proved") {
     const auto read = exchange::read_msccl(test::to_xml(a), "a");
     INFO(to_text(read.errors()));
     REQUIRE(read.ok());
-    CHECK(messages(read->warnings).empty());
+    CHECK(messages_of(read->warnings).empty());
     CHECK(test::to_xml(read->algorithm) == test::to_xml(a));
     CHECK(prove(read->algorithm, Bytes(1 << 20)).ok());
   }
@@ -66,7 +66,7 @@ TEST_CASE("ranks may stand in any order; what is not read is counted") {
   const auto read = exchange::read_msccl(text, "a");
   INFO(to_text(read.errors()));
   REQUIRE(read.ok());
-  CHECK(messages(read->warnings) == Errors{"a:1:93: attribute 'new' of <algo> is not read"});
+  CHECK(messages_of(read->warnings) == Errors{"a:1:93: attribute 'new' of <algo> is not read"});
   CHECK(read->algorithm.least == Bytes(8));
   CHECK(read->algorithm.gpus[0].blocks[0].send == 1);
   CHECK(prove(read->algorithm, Bytes(8)).ok());

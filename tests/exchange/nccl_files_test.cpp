@@ -14,7 +14,7 @@
 
 using namespace collcast;
 using nccl::with_files;
-using test::messages;
+using test::messages_of;
 using Errors = std::vector<std::string>;
 
 namespace {
@@ -29,8 +29,8 @@ const std::string ring2 =
     "typeintra=\"NVL\" typeinter=\"PIX\" samechannels=\"1\"";
 const std::string channel2 = "<channel><gpu dev=\"0\"/><gpu dev=\"1\"/></channel>";
 
-Errors graph_errors(const std::string& text) { return messages(exchange::read_nccl_graphs(text, "g").errors()); }
-Errors tuner_errors(const std::string& text) { return messages(exchange::read_tuner_table(text, "t").errors()); }
+Errors graph_errors(const std::string& text) { return messages_of(exchange::read_nccl_graphs(text, "g").errors()); }
+Errors tuner_errors(const std::string& text) { return messages_of(exchange::read_tuner_table(text, "t").errors()); }
 
 nccl::Environment with_tuner(const std::string& text) {
   const auto table = exchange::read_tuner_table(text, "t");
@@ -226,10 +226,10 @@ TEST_CASE("all that does not fit of a graph is said, at each channel and GPU") {
   for (const char* at :
        {"3:5: graph 0", "9:5: graph 0", "17:5: graph 1", "23:5: graph 1", "29:5: graph 1", "35:5: graph 1"})
     channels.push_back("g:" + std::string(at) + " of g: a channel has 4 GPUs, the group 8 on a node");
-  CHECK(messages(other.errors()) == channels);
+  CHECK(messages_of(other.errors()) == channels);
   const auto nodes = connected(test::imported("azure-nc96v4-a100pcie-topo.xml", "pcie-a100"), 2, environment);
   REQUIRE_FALSE(nodes.ok());
-  CHECK(messages(nodes.errors()) ==
+  CHECK(messages_of(nodes.errors()) ==
         Errors{"g:2:3: graph 0 of g: its channels have no NIC, and the group is on 2 nodes",
                "g:16:3: graph 1 of g: its channels have no NIC, and the group is on 2 nodes"});
   std::string two = ring2;
@@ -246,7 +246,7 @@ TEST_CASE("all that does not fit of a graph is said, at each channel and GPU") {
                                   with_files({}, {std::make_shared<nccl::GraphFile>(strange->file), nullptr}));
   REQUIRE_FALSE(pair.ok());
   Errors at;
-  for (const std::string& one : messages(pair.errors())) at.push_back(one.substr(one.find(": graph 0 of g: ") + 16));
+  for (const std::string& one : messages_of(pair.errors())) at.push_back(one.substr(one.find(": graph 0 of g: ") + 16));
   CHECK(at == Errors{"GPU 6 of a channel is not in the group", "GPU 7 of a channel is not in the group",
                      "a channel has 3 GPUs, the group 2 on a node"});
   CHECK(pair.errors()[1].where.line == pair.errors()[0].where.line + 1);
@@ -329,7 +329,7 @@ TEST_CASE("a file's rings run, whatever their number, or are refused at it: neve
     const auto read = exchange::read_nccl_graphs(text_of(0, channels), "g");
     REQUIRE(read.ok() == (channels <= 32));
     if (!read.ok()) {
-      CHECK(messages(read.errors()) == Errors{fmt::format("g:2:38: nchannels of graph 0 is {}", channels)});
+      CHECK(messages_of(read.errors()) == Errors{fmt::format("g:2:38: nchannels of graph 0 is {}", channels)});
       continue;
     }
     const auto file = std::make_shared<nccl::GraphFile>(read->file);
@@ -384,7 +384,7 @@ TEST_CASE("a graph of a file has one of NCCL's patterns for it, and keeps both n
           "g");
       REQUIRE(read.ok() == patterns[static_cast<std::size_t>(id)].contains(pattern));
       if (!read.ok()) {
-        CHECK(messages(read.errors()) == Errors{fmt::format("g:2:24: graph {} has pattern {}", id, pattern)});
+        CHECK(messages_of(read.errors()) == Errors{fmt::format("g:2:24: graph {} has pattern {}", id, pattern)});
         continue;
       }
       REQUIRE(read->file.graphs.size() == 1);

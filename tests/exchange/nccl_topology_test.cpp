@@ -7,7 +7,7 @@
 #include "samples.hpp"
 
 using namespace collcast;
-using test::messages;
+using test::messages_of;
 using Errors = std::vector<std::string>;
 
 namespace {
@@ -38,7 +38,7 @@ std::string gpu(int dev, const std::string& more = "") {
 
 Errors errors_of(const std::string& text) {
   const auto node = exchange::read_nccl_topology(text, "f");
-  return messages(node.errors());
+  return messages_of(node.errors());
 }
 
 exchange::ForeignNode node_of(const std::string& text) {
@@ -212,7 +212,7 @@ TEST_CASE("a gdr that is neither yes nor no is warned of") {
     text.replace(text.find("gdr=\"1\"") + 5, 1, value);
     const auto node = exchange::read_nccl_topology(text, "f");
     REQUIRE(node.ok());
-    const Errors said = messages(node->warnings);
+    const Errors said = messages_of(node->warnings);
     return std::count_if(said.begin(), said.end(), [](const std::string& one) {
       return one.find("a gdr that is neither 0 nor 1") != std::string::npos;
     });
@@ -262,7 +262,7 @@ TEST_CASE("attributes and elements that nobody knows are counted, and the rest i
       node_of(system_of("<pci busid=\"0000:01:00.0\" class=\"0x030200\" colour=\"red\"/>\n"
                         "<pci busid=\"0000:02:00.0\" class=\"0x030200\" colour=\"blue\"><fan/></pci>"));
   CHECK(node.gpus.size() == 2);
-  CHECK(messages(node.warnings) ==
+  CHECK(messages_of(node.warnings) ==
         Errors{"f:4:58: <fan> inside <pci> is not read",
                "f:3:52: attribute 'colour' of <pci> is not read (2 times, this is the first)"});
 }
@@ -289,14 +289,14 @@ TEST_CASE("text around and within elements is not passed over in silence") {
   CHECK(errors_of("Usage: all_reduce_perf <options>\n") == Errors{"f:1:1: this is not XML"});
   std::string within = whole;
   within.insert(within.find("<cpu"), "<![CDATA[ <gpu/> ]]>");
-  CHECK(messages(node_of(within).warnings) == Errors{"f:1:1: text inside <system> is not read"});
+  CHECK(messages_of(node_of(within).warnings) == Errors{"f:1:1: text inside <system> is not read"});
 }
 
 TEST_CASE("versions that NCCL would not read are said") {
   const std::string whole = "><cpu numaid=\"0\"><pci busid=\"0000:01:00.0\" class=\"0x030200\"/></cpu></system>";
   CHECK(node_of("<system version=\"1\"" + whole).warnings.empty());
-  CHECK(messages(node_of("<system version=\"9\"" + whole).warnings) == Errors{"f:1:18: version of <system> is 9"});
-  CHECK(messages(node_of("<system" + whole).warnings) == Errors{"f:1:1: <system> has no version"});
+  CHECK(messages_of(node_of("<system version=\"9\"" + whole).warnings) == Errors{"f:1:18: version of <system> is 9"});
+  CHECK(messages_of(node_of("<system" + whole).warnings) == Errors{"f:1:1: <system> has no version"});
 }
 
 TEST_CASE("a device has one <gpu>, and a number that is none is not held against others") {
@@ -405,7 +405,7 @@ TEST_CASE("a slow NIC that no GPU would take is left out, and the others keep th
     std::string text = dump;
     text.insert(text.find("</cpu>"), slow);
     const exchange::ForeignNode node = node_of(text), without = node_of(dump);
-    CHECK(messages(without.warnings) == Errors{});
+    CHECK(messages_of(without.warnings) == Errors{});
     REQUIRE(node.warnings.size() == 1);
     CHECK(node.warnings[0].message == "NIC 'mlx5_8' of 100 Gb/s is left out");
     CHECK(node.nics.size() == 8);
@@ -422,7 +422,7 @@ TEST_CASE("a slow NIC that no GPU would take is left out, and the others keep th
 TEST_CASE("a slower NIC stays where the way to it is some GPU's fastest") {
   const auto nics = [](const std::string& on_second, const char* model) {
     const exchange::ForeignNode node = node_of(two_sockets(on_second, model));
-    return std::pair(node.nics.size(), messages(node.warnings));
+    return std::pair(node.nics.size(), messages_of(node.warnings));
   };
   const std::string beside = gpu(1) + nic(1, 100, "30");
   // Skylake's sockets are joined by 10 GB/s as NCCL counts them: less than the 12.5 beside the second GPU.

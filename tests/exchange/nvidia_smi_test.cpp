@@ -5,7 +5,7 @@
 
 using namespace collcast;
 using exchange::ForeignNode;
-using test::messages;
+using test::messages_of;
 using Errors = std::vector<std::string>;
 
 namespace {
@@ -16,7 +16,7 @@ ForeignNode smi_node(const std::string& text) {
   REQUIRE(node.ok());
   return *node;
 }
-Errors smi_errors(const std::string& text) { return messages(exchange::read_nvidia_smi(text, "f").errors()); }
+Errors smi_errors(const std::string& text) { return messages_of(exchange::read_nvidia_smi(text, "f").errors()); }
 
 /// Switches and sockets on the way up.
 std::string way_up(const ForeignNode& node, exchange::Up up) {
@@ -106,7 +106,7 @@ TEST_CASE("escape codes, a prompt above, a legend below and rows of NICs that ar
 TEST_CASE("a byte order mark does not matter, a second table is said") {
   const std::string table = "GPU0 GPU1\nGPU0 X PIX\nGPU1 PIX X\n\nLegend:\n  X = Self\n";
   CHECK(smi_node("\xEF\xBB\xBF" + table).gpus.size() == 2);
-  CHECK(messages(smi_node(table + "\n" + table).warnings) == Errors{"f:8:1: a second table is not read"});
+  CHECK(messages_of(smi_node(table + "\n" + table).warnings) == Errors{"f:8:1: a second table is not read"});
 }
 
 TEST_CASE("what is no such table is refused at its place") {
@@ -142,9 +142,10 @@ TEST_CASE("a table cut off anywhere is an error or has all of its GPUs") {
 
 TEST_CASE("cells that are no tree are said") {
   const ForeignNode unlike = smi_node("  GPU0 GPU1\nGPU0 X PIX\nGPU1 SYS X\n");
-  CHECK(messages(unlike.warnings) == Errors{"f:3:6: GPU0 and GPU1 are apart otherwise than in the other's row"});
+  CHECK(messages_of(unlike.warnings) == Errors{"f:3:6: GPU0 and GPU1 are apart otherwise than in the other's row"});
   const ForeignNode far = smi_node("  GPU0 GPU1 GPU2\nGPU0 X PIX SYS\nGPU1 PIX X PIX\nGPU2 SYS PIX X\n");
-  CHECK(messages(far.warnings) == Errors{"f:2:12: GPU0 and GPU2 are SYS apart, though others put them on one socket"});
+  CHECK(messages_of(far.warnings) ==
+        Errors{"f:2:12: GPU0 and GPU2 are SYS apart, though others put them on one socket"});
 }
 
 TEST_CASE("more NVLinks of a GPU than its kind has are warned of, straight ones, too") {
@@ -154,7 +155,7 @@ TEST_CASE("more NVLinks of a GPU than its kind has are warned of, straight ones,
                              " 16-31 1\nGPU3 SYS SYS " + word + " X 16-31 1\n";
     const auto machine = exchange::complete(smi_node(text), test::shipped_machine("dgx-a100"), "m", {});
     REQUIRE(machine.ok());
-    Errors out = messages(machine->warnings);
+    Errors out = messages_of(machine->warnings);
     std::erase_if(out, [](const std::string& one) { return one.find("at most") == std::string::npos; });
     return out;
   };

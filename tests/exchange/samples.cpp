@@ -50,7 +50,7 @@ std::vector<std::string> channels(const TopologySpec& spec, int nodes) {
   return out;
 }
 
-std::vector<std::string> messages(const Diagnostics& all) {
+std::vector<std::string> messages_of(const Diagnostics& all) {
   std::vector<std::string> out;
   for (const Diagnostic& d : all) out.push_back(to_text(d.where) + ": " + d.message);
   return out;

@@ -18,6 +18,6 @@ TopologySpec imported(const std::string& file, const std::string& like, Bandwidt
 std::vector<std::string> channels(const TopologySpec&, int nodes);
 
 /// "f:line:column: message" of each error.
-std::vector<std::string> messages(const Diagnostics&);
+std::vector<std::string> messages_of(const Diagnostics&);
 
 }  // namespace collcast::test

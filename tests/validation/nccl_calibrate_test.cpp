@@ -479,7 +479,7 @@ TEST_CASE("a calibration of library nccl is written and read back, beside one of
   Calibration nccl =
       of_factors({1.25, 1, 0.5, 2, 1.125, 1, 0.75, 0.875, 1, 1.5, 0.625, 3, 0.25, 1.75, 0.125, 1.5, false});
   nccl.residuals = {{"large", 12, 0.2, 0.05, 0.9375, 1.0625}};
-  nccl.range = Calibration::Range{Bytes(8), Bytes(1 << 30), 2, 64, {"all_reduce", "alltoall"}};
+  nccl.range = Calibration::Range{Bytes(8), Bytes(1 << 30), 2, 64, 1, 8, {"all_reduce", "alltoall"}};
   Calibration ideal;
   ideal.machine = "dgx-h100";
   ideal.base_latency = Seconds(12e-6);

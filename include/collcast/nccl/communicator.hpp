@@ -90,8 +90,8 @@ struct PairTerms {
 /// what the machine's file says that it carries, for each byte of
 struct PcieLoads {
   /// A chunk of the first channel, of two, ...: at each hop of a ring, or of chains from and to the first rank; of
-  /// trees.
-  std::vector<double> rings, broadcasts, reduces, trees;
+  /// trees; of chains to and from a reduction in the network.
+  std::vector<double> rings, broadcasts, reduces, trees, collnet_chains;
   double alltoall = 0, next = 0, scatter = 0, gather = 0;  ///< a part for one peer
   /// The same of a hop by itself, the slowest, and how many are: of a ring's the share, of a tree's chain all.
   struct Slowest {
