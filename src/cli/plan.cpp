@@ -16,7 +16,9 @@
 #include "cli/progress.hpp"
 #include "cli/scenario_list.hpp"
 #include "cli/scenario_options.hpp"
+#include "cli/step_interval.hpp"
 #include "cli/values.hpp"
+#include "collcast/evaluate/evaluate.hpp"
 #include "collcast/report/plan_document.hpp"
 #include "collcast/workload/impossible_rate.hpp"
 
@@ -192,6 +194,15 @@ Result<PlanResult> search(const Question& q, PlanOptions options, const Session&
   PlanResult with_intervals = std::move(result).value();
   add_intervals(q, options, with_intervals);
   return with_intervals;
+}
+
+/// Of the best layout, on a calibrated machine.
+std::string best_beyond_fit(const Question& q, const PlanResult& result) {
+  if (!q.scenario.fitted_to || result.ranked.empty()) return {};
+  StepInputs step = q.inputs.base;
+  put(result.ranked.front().choice, step);
+  const Result<StepResult> best = forecast_step(step, q.fabric, q.scenario.collectives, Method::estimate);
+  return best ? beyond_fit(*q.scenario.fitted_to, q.fabric, *best) : std::string();
 }
 
 /// What of the best was not simulated, and which layouts have less of a sharding group or of expert TP than was asked
@@ -388,6 +399,8 @@ Exit run_plan(const PlanArgs& args, const Session& session) {
   report.machine.library = to_string(q->scenario.collectives.library);
   for (std::string& note : narrower(q->inputs)) report.notes.push_back(std::move(note));
   for (std::string& lack : lacks(*q, report.result)) report.notes.push_back(std::move(lack));
+  if (const std::string beyond = best_beyond_fit(*q, report.result); !beyond.empty())
+    report.notes.push_back("of the best layout " + beyond);
   if (all)
     if (Diagnostics wrong = add_variants(args, numbers, session, *q, report); !wrong.empty())
       return refuse(session, wrong);

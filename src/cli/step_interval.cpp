@@ -61,14 +61,18 @@ std::vector<std::string> beyond(const Scenario::FittedTo& seen, const Fabric& fa
 
 }  // namespace
 
+std::string beyond_fit(const Scenario::FittedTo& seen, const Fabric& fabric, const StepResult& result) {
+  const std::vector<std::string> what = beyond(seen, fabric, result);
+  return what.empty() ? std::string()
+                      : fmt::format("collectives beyond what the calibration was fitted to: {}", fmt::join(what, "; "));
+}
+
 void add_interval(const Scenario& scenario, const Fabric& fabric, const MeanStep& mean, StepReport& report) {
   if (!scenario.step) return;
-  if (scenario.fitted_to)
-    if (const std::vector<std::string> what = beyond(*scenario.fitted_to, fabric, report.result); !what.empty()) {
-      report.beyond_fit =
-          fmt::format("collectives beyond what the calibration was fitted to: {}", fmt::join(what, "; "));
-      report.result.warnings.push_back(report.beyond_fit);
-    }
+  if (scenario.fitted_to) {
+    report.beyond_fit = beyond_fit(*scenario.fitted_to, fabric, report.result);
+    if (!report.beyond_fit.empty()) report.result.warnings.push_back(report.beyond_fit);
+  }
   if (!scenario.spread) return;
   Scenario end = scenario;
   end.collectives.stretch = scenario.spread->low;

@@ -13,6 +13,9 @@ namespace collcast::cli {
 /// Nothing where it does not say.
 std::optional<Scenario::Spread> spread_of(const Calibration&);
 
+/// That collectives of the step are beyond what the fit has seen, and in which way; empty: none is.
+std::string beyond_fit(const Scenario::FittedTo&, const Fabric&, const StepResult&);
+
 /// A step by closed form, of means.
 using MeanStep = std::function<Result<StepResult>(const Scenario&)>;
 

@@ -108,6 +108,10 @@ TEST_CASE("words of a sidecar on NVLink") {
   CHECK(links("300 GB/s/dir") == GpuLinks::nvlink);
   CHECK(links("none (0 links)") == GpuLinks::pcie);
   CHECK(parse_nvlink("none (PCIe gen5)").pcie_generation == 5);
+  for (const char* of_links : {"NVLink gen4", "NVLink4 NVSwitch gen3", "NVSwitch (gen 4)", "gen4 NVSwitch"})
+    CHECK(parse_nvlink(of_links).pcie_generation == 0);
+  CHECK(parse_nvlink("NVLink gen4, PCIe gen5").pcie_generation == 5);
+  CHECK(parse_nvlink("NVLink gen4, PCIe gen5").generation == 4);
 }
 
 TEST_CASE("words of a sidecar on NVLink's bridges") {

@@ -339,6 +339,8 @@ TEST_CASE("a calibration of library nccl: its forecasts, their intervals, and wh
     CHECK(out.find(beyond) != std::string::npos);
     CHECK(out.find(nodes) != std::string::npos);
   }
+  CHECK(bench.run("plan llama3-8b-8xh100 --overlay n.yaml --simulate 0").out.find("of the best layout " + beyond) !=
+        std::string::npos);
   // Each library has its own; nobody names one: the overlay's.
   CHECK(bench.document("collective all_reduce --topology dgx-h100 --overlay o.yaml")["rows"][0]["library"] == "ideal");
   const Outcome other = bench.run("collective all_reduce --topology dgx-h100 --library ideal --overlay n.yaml");

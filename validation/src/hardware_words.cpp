@@ -58,6 +58,14 @@ int number_after(const std::vector<std::string>& all, std::string_view word) {
   return 0;
 }
 
+/// The same with "gen" between, of this word alone: the 4 of "NVLink gen4, PCIe gen5" is NVLink's.
+int generation_of(const std::vector<std::string>& all, std::string_view word) {
+  for (std::size_t i = 0; i + 2 < all.size(); ++i)
+    if (all[i] == word && all[i + 1] == "gen")
+      if (const auto value = read_whole(all[i + 2])) return *value;
+  return 0;
+}
+
 /// "400Gb/s", "400G", "400 Gbps", "25GbE": bits; "50GB/s": bytes, told by the capital.
 std::optional<Bandwidth> stated_rate(std::string_view text) {
   for (std::size_t i = 0; i < text.size(); ++i) {
@@ -164,7 +172,8 @@ int number_of_nics(std::string_view text) {
 NvlinkWords parse_nvlink(std::string_view text) {
   const std::vector<std::string> all = tokens(text);
   NvlinkWords out;
-  out.pcie_generation = number_after(all, "gen");
+  const bool of_links = has(all, "nvlink") || has(all, "nvswitch");
+  out.pcie_generation = of_links ? generation_of(all, "pcie") : number_after(all, "gen");
   const std::string small = lower(text);
   const bool bridge = has(all, "bridge") || has(all, "bridges") || has(all, "bridged");
   const bool without_bridge = bridge && (has(all, "no") || has(all, "not") || has(all, "without"));
@@ -175,7 +184,7 @@ NvlinkWords parse_nvlink(std::string_view text) {
     out.links = GpuLinks::pcie;
     return out;
   }
-  out.generation = number_after(all, "nvlink");
+  out.generation = std::max(number_after(all, "nvlink"), generation_of(all, "nvlink"));
   const bool denied = small.find("no nvswitch") != std::string::npos || has(all, "mesh");
   const bool rack = has(all, "nvl") && number_after(all, "nvl") > 0;
   if (denied)
