@@ -314,7 +314,8 @@ SavedRow layout_row(const SavedValue& from, std::string name) {
   return row;
 }
 
-/// "no layout fits; rejected: 20 (memory), 4 (tp does not divide the heads)": the commonest reasons first.
+/// "no layout fits; rejected: 20 (memory), 4 (tp does not divide the heads)": the commonest reasons first. Of a
+/// server's that break its limits alone the nearest.
 std::string nothing_fits(const SavedValue& value) {
   constexpr std::size_t most_named = 3;
   std::vector<std::pair<double, std::string>> reasons;
@@ -323,6 +324,8 @@ std::string nothing_fits(const SavedValue& value) {
       reasons.emplace_back(one.number("count").value_or(0), harmless(one.text("reason")));
   std::ranges::stable_sort(reasons, std::greater<>(), &std::pair<double, std::string>::first);
   std::string out = "no layout fits";
+  if (value.has("nearest_to_limits"))
+    out = "no layout that fits keeps the limits; the nearest: " + layout_name(value.object("nearest_to_limits"));
   for (std::size_t i = 0; i < std::min(reasons.size(), most_named); ++i)
     out += fmt::format("{} {} ({})", i == 0 ? "; rejected:" : ",", reasons[i].first, reasons[i].second);
   return reasons.size() > most_named ? out + fmt::format(" and {} reasons more", reasons.size() - most_named) : out;
@@ -341,6 +344,8 @@ void read_plan_rows(const SavedValue& value, SavedResult& out) {
   }
   add_figures(value, {"evaluated", "feasible"}, whole);
   out.rows.push_back(std::move(whole));
+  if (value.has("nearest_to_limits"))
+    out.rows.push_back(layout_row(value.object("nearest_to_limits"), "nearest to the limits"));
   const bool cut = static_cast<double>(ranked.size()) < value.number("feasible").value_or(0);
   for (const SavedValue& from : ranked) {
     out.rows.push_back(layout_row(from, layout_name(from)));

@@ -96,6 +96,9 @@ std::optional<Diagnostic> file_of_name(const Request& request, const std::string
                         fmt::format("did you mean the file '{}{}'?", shown(name), suffix), true};
   if (!is_file(name)) return std::nullopt;
   const std::string schema = schema_of_json(beside(request.folder, name));
+  if (schema == fmt::format("collcast.{}.v1", what))
+    return Diagnostic{request.where, fmt::format("there is no {} '{}'", what, shown(name)),
+                      fmt::format("did you mean the file './{}'?", shown(name)), true};
   const bool is_result = what == "scenario" && !schema.empty();
   return Diagnostic{
       request.where,

@@ -159,6 +159,19 @@ TEST_CASE("a saved plan that nothing fits says so, with the reasons") {
   CHECK(page.out.find("optimizer state do not fit the GPU)") != std::string::npos);
 }
 
+TEST_CASE("a saved plan whose layouts break a server's limits names the nearest, and compare holds it") {
+  const Folder folder;
+  const std::string plan = "collcast plan llama3-70b-inference-8xh100 --max-tpot 1ms --simulate 0 --output ";
+  REQUIRE(run_shell(plan + "a.json", folder.path()).exit == 0);
+  REQUIRE(run_shell(plan + "b.json --set topology.gpu.memory_bandwidth=1000GB/s", folder.path()).exit == 0);
+  const Outcome page = run_shell("collcast report a.json", folder.path());
+  CHECK(page.out.find("no layout that fits keeps the limits; the nearest: TP 8") != std::string::npos);
+  CHECK(page.out.find("no layout fits") == std::string::npos);
+  const Outcome slower = run_shell("collcast compare a.json b.json", folder.path());
+  CHECK(slower.exit == 1);
+  CHECK(slower.out.find("nearest to the limits") != std::string::npos);
+}
+
 TEST_CASE("of a saved sweep points that do not fit are marked, and those that cannot be are told") {
   const Folder folder;
   REQUIRE(run_shell("collcast step llama3-8b-fsdp-64xh100 --sweep batch.micro_batch=1,2,4 --method estimate --output "
