@@ -58,11 +58,28 @@ struct Tiles {
   int span() const { return stride * size; }
 };
 
-/// Whether a rank's NIC decides by which spine it is reached: ranks of one node are not alike then.
-bool has_spines_by_nic(const Fabric& fabric) {
+/// Ports of a node.
+int ports_of(const Fabric& fabric) {
+  return fabric.nics_per_node() > 0 ? fabric.nics_per_node() : fabric.ranks_per_node();
+}
+
+/// The network, where it matters by which spine a rank is reached: links to spines that carry all that NICs send are
+/// in nobody's way, where many nodes share one and what some send more others send less.
+const LeafSpineNetwork* thin_spines(const Fabric& fabric) {
+  constexpr int many = 4;
   const auto* net = std::get_if<LeafSpineNetwork>(&fabric.spec().network);
-  if (net == nullptr || net->spines < 2 || net->rail_optimized) return false;
-  return fabric.ranks_per_node() > 1 && fabric.nics_per_node() != 1;
+  if (net == nullptr || net->spines < 2) return nullptr;
+  const int ports = ports_of(fabric), of_node = (ports + net->spines - 1) / net->spines;
+  const double carried = ports_of_leaf(*net, ports) / (net->oversubscription * net->spines);
+  const bool is_wide = !net->rail_optimized && net->oversubscription <= widest_oversubscription(*net, ports) &&
+                       carried >= many * of_node;
+  return is_wide ? nullptr : net;
+}
+
+/// Whether a rank's NIC decides by which of them: ranks of one node are not alike then.
+bool has_spines_by_nic(const Fabric& fabric) {
+  const LeafSpineNetwork* net = thin_spines(fabric);
+  return net != nullptr && !net->rail_optimized && fabric.ranks_per_node() > 1 && ports_of(fabric) > 1;
 }
 
 /// Each level holds whole groups, or groups fill whole ones, or no two of a group's ranks are in one; and with what
@@ -96,9 +113,9 @@ class AsMet {
 
 /// How many spines further on one rank is reached than the other.
 int spines_from(const Fabric& fabric, Rank from, Rank to) {
-  const auto* net = std::get_if<LeafSpineNetwork>(&fabric.spec().network);
-  if (net == nullptr || net->spines == 0) return 0;
-  const int each = fabric.ranks_per_node(), ports = fabric.nics_per_node() > 0 ? fabric.nics_per_node() : each;
+  const LeafSpineNetwork* net = thin_spines(fabric);
+  if (net == nullptr) return 0;
+  const int each = fabric.ranks_per_node(), ports = ports_of(fabric);
   const auto place = [&](Rank rank) {
     const int number = static_cast<int>(rank.value()), on_leaf = number / each % net->nodes_per_leaf;
     return net->rail_optimized ? on_leaf : on_leaf * ports + number % each * ports / each;

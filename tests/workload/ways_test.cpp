@@ -95,16 +95,16 @@ void check_as_searched(StepInputs in, const Fabric& fabric) {
   CHECK(quick->step.count() == Approx(forecast(in, fabric, Method::estimate).step.count()).epsilon(1e-12));
 }
 
-/// Nodes of 8 GPUs, two to a leaf whose way to the spines has a quarter of their rate.
-Fabric pods(int nodes) {
+/// Nodes of 8 GPUs, some to a leaf, whose NICs choose among its spines; its way there has a part of their rate.
+Fabric pods(int nodes, int per_leaf = 2, int spines = 4, double oversubscription = 4) {
   TopologySpec spec = cluster(1).spec();
   LeafSpineNetwork net;
   net.rail_optimized = false;
   net.bandwidth = Bandwidth(25e9);
   net.latency = net.spine_latency = Seconds(300e-9);
-  net.nodes_per_leaf = 2;
-  net.spines = 4;
-  net.oversubscription = 4;
+  net.nodes_per_leaf = per_leaf;
+  net.spines = spines;
+  net.oversubscription = oversubscription;
   spec.network = net;
   Result<Fabric> fabric = Fabric::build(spec, nodes);
   INFO(to_text(fabric.errors()));
@@ -240,6 +240,34 @@ TEST_CASE("stages that nodes and leaves do not divide take what the slowest of t
   }
   CHECK(tried > (sanitized ? 5 : 40));
   CHECK(uneven > (sanitized ? 2 : 15));
+}
+
+TEST_CASE("by whatever spine a NIC is reached, wide ones are in nobody's way, and of narrow ones the slowest counts") {
+  // Stages of a node, in turn: 3 * 8 ranks do not divide a leaf's 64. A link to one of 8 spines carries 8 * 8 / 8 = 8
+  // NICs, one of each node; at half the rate a stage's groups lie in ways of their own.
+  const auto dp_ways = [](double oversubscription) {
+    return ways_of(layout(8, 3, 8), pods(26, 8, 8, oversubscription), groups_along(Dimension::dp), 0).size();
+  };
+  CHECK(dp_ways(1) == 1);
+  CHECK(dp_ways(2) > 1);
+  Dice dice(20261201);
+  Sample sample(5);
+  int tried = 0;
+  for (int round = 0; round < 300; ++round) {
+    const int per_leaf = dice.pick({2, 4, 8}), spines = dice.pick({4, 8, 16});
+    const Fabric fabric = pods(26, per_leaf, spines, 1);
+    ParallelLayout l = layout(dice.pick({1, 2, 4, 8}), dice.pick({1, 2, 3, 4}), 1 + dice.roll(40));
+    l.cp = dice.pick({1, 1, 2, 3});
+    l.order = dice.pick({RankOrder::tp_pp_dp, RankOrder::tp_cp_ep_dp_pp, RankOrder::dp_pp_tp});
+    l.uneven_stages = true;
+    StepInputs in = inputs(small_model(), l, 768, 12);
+    in.options.zero = dice.roll(2);
+    if (l.world() > 208 || !check_step(in, fabric.rank_count(), {}).empty() || !sample.takes()) continue;
+    ++tried;
+    CAPTURE(round, per_leaf, spines, l.tp, l.pp, l.dp, l.cp, l.order);
+    check_slowest(in, fabric);
+  }
+  CHECK(tried > (sanitized ? 2 : 20));
 }
 
 TEST_CASE("nodes that are named in the machine's order are the step without a placement") {
