@@ -178,13 +178,13 @@ std::optional<double> MeasuredGemms::ratio_of_unseen(const GemmShape& shape) con
   return table_->interpolated(p, true);
 }
 
-std::optional<double> GemmTables::ratio(std::optional<GemmPass> pass, const GemmShape& shape) const {
+std::optional<MeasuredGemms::AtEdge> GemmTables::ratio(std::optional<GemmPass> pass, const GemmShape& shape) const {
   const auto all = any.ratio_at_edge(shape);
   const auto found = pass ? of_pass.find(*pass) : of_pass.end();
-  const auto own = found != of_pass.end() ? found->second.ratio_at_edge(shape) : std::nullopt;
-  if (!own) return all ? std::optional(all->ratio) : std::nullopt;
-  if (own->distance == 0 || !all) return own->ratio;
-  return own->ratio * all->ratio / any.ratio_at_edge(own->shape)->ratio;
+  auto own = found != of_pass.end() ? found->second.ratio_at_edge(shape) : std::nullopt;
+  if (!own) return all;
+  if (own->distance > 0 && all) own->ratio *= all->ratio / any.ratio_at_edge(own->shape)->ratio;
+  return own;
 }
 
 std::optional<double> GemmTables::ratio_of_unseen(std::optional<GemmPass> pass, const GemmShape& shape) const {
