@@ -409,6 +409,7 @@ Exit run_plan(const PlanArgs& args, const Session& session) {
     if (!reasons) return refuse(session, reasons.errors());
     report.why = std::move(reasons).value();
   }
+  if (report.result.partial) report.stopped_by = patience.reason();
   // A page on standard output says it itself.
   const bool page_is_read = is_page_read(args.output, format);
   if (report.result.partial && !page_is_read) say(session, {partial_text(report)});

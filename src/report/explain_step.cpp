@@ -75,17 +75,21 @@ std::string_view kind_text(OperationKind kind) {
 /// "measured: of products like this one, ... (gemm-h100.csv, 1025 of bf16)".
 std::string measured_text(const StepInputs& in, const std::vector<KernelPass>& passes) {
   std::set<std::string> precisions, tables;
+  bool beyond = false;
   for (const KernelPass& pass : passes)
     for (const Operation& op : *pass.kernels)
-      if (op.measured_ratio > 0) precisions.insert(op.precision);
+      if (op.measured_ratio > 0) {
+        precisions.insert(op.precision);
+        beyond = beyond || op.extrapolated;
+      }
   for (const std::string& precision : precisions) {
     const GemmTables& table = in.kernels.measured_gemm.at(precision);
     tables.insert(fmt::format("{} of {} in {}", table.products(), precision, table.name()));
   }
   return fmt::format(
       "measured: how much longer than this roofline products of like shape took, interpolated among {}; "
-      "the time is multiplied by it",
-      fmt::join(tables, ", "));
+      "the time is multiplied by it{}",
+      fmt::join(tables, ", "), beyond ? "; edge: the shape is beyond them, and the ratio that of their edge" : "");
 }
 
 }  // namespace
@@ -151,7 +155,9 @@ Section kernels_section(const StepInputs& in, std::string title, const std::vect
       table.rows.push_back({pass.name, op.name, format_count(op.flops.value()), format_bytes(op.bytes),
                             op.kind == OperationKind::memory ? "-" : format_seconds(time.compute),
                             format_seconds(time.memory), format_seconds(op.time), op.bound,
-                            op.measured_ratio > 0 ? fmt::format("x {:.3f}", op.measured_ratio) : "-"});
+                            op.measured_ratio > 0
+                                ? fmt::format("x {:.3f}{}", op.measured_ratio, op.extrapolated ? ", edge" : "")
+                                : "-"});
       measured = measured || op.measured_ratio > 0;
     }
   if (measured) out.text.push_back({measured_text(in, passes), Paragraph::Tone::plain});

@@ -14,7 +14,9 @@ namespace {
 
 std::string level_text(const Operation& op) {
   const std::string_view level = op.level();
-  return level == "measured" ? fmt::format("roofline x {:.3f}, as measured", op.measured_ratio) : std::string(level);
+  if (level == "measured") return fmt::format("roofline x {:.3f}, as measured", op.measured_ratio);
+  if (level == "extrapolated") return fmt::format("roofline x {:.3f}, of the table's edge", op.measured_ratio);
+  return std::string(level);
 }
 
 std::string gigabytes(Bytes b) { return fmt::format("{:.2f}", static_cast<double>(b.value()) / 0x1p30); }

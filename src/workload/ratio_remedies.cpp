@@ -363,10 +363,7 @@ std::vector<std::string> slower_by_narrow_formats(const StepInputs& in, const Fa
   for (const char* other : {"fp8", "bf16"})
     wider.offer(precision == "fp4" || (precision == "fp8" && precision != other), {{"training.precision", other}},
                 [other](StepInputs& changed) { changed.options.precision = other; });
-  say("precision " + precision +
-          " casts operands, which with the launches of its kernels takes longer here than its "
-          "products save",
-      std::move(wider).all());
+  say("precision " + precision + " takes longer here than a wider one", std::move(wider).all());
   using Format = std::optional<WireFormat> CommunicationFormats::*;
   for (const auto& [key, format] : {std::pair<std::string, Format>{"tp_gather", &CommunicationFormats::tp_gather},
                                     {"tp_reduce", &CommunicationFormats::tp_reduce},

@@ -101,7 +101,7 @@ std::string ratio_warning(const StepInputs& in, const Fabric& fabric, const Step
                                       {l.cp_exposed, "CP", Dimension::cp, groups.cp},
                                       {l.ep_exposed, "EP", Dimension::ep, groups.ep}},
                                      [](const Waits& a, const Waits& b) { return a.time < b.time; });
-  const Group* slowest = slowest_group(result.uneven, most.dimension);
+  const Group* slowest = slowest_group(result.collectives, most.dimension);
   return "a layer computes only " + ratio_text(result.compute_to_communication) +
          " times as long as it communicates, most of it for " + most.of +
          strewn(slowest != nullptr ? *slowest : most.group, fabric) + "; " + what_would_raise(in, fabric, time);

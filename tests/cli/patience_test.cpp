@@ -82,6 +82,12 @@ TEST_CASE("a step whose simulation outlasts the limit has its closed form, and s
   CHECK_THAT(traced.err, Contains("the step was not simulated to its end"));
 }
 
+TEST_CASE("a plan that was stopped before its first layout says what stopped it") {
+  const Called plan = call("plan llama3-8b-8xh100 --time-limit 1us");
+  CHECK_THAT(plan.out,
+             Contains("no layout was looked at before the search was stopped: the time limit of 1 us is over"));
+}
+
 TEST_CASE("Ctrl-C ends a collective's simulation with what is known, and 130") {
   Outcome outcome;
   for (double seconds = 0.5; seconds < 20 && outcome.out.empty(); seconds *= 1.5)

@@ -8,6 +8,7 @@
 
 #include "collcast/workload/gemm_time.hpp"
 #include "inputs.hpp"
+#include "workload/layer/kernels.hpp"
 
 using namespace collcast;
 using namespace collcast::test;
@@ -80,18 +81,22 @@ TEST_CASE("beyond what was measured a product keeps the ratio of the edge: a row
   CHECK_FALSE(MeasuredGemms().ratio_at_edge({256, 512, 1024}));
 }
 
-TEST_CASE("of two tables that do not have a shape the nearer one says its ratio") {
+TEST_CASE("beyond its own products a pass takes as much longer than all passes' as at their edge") {
   GemmTables tables;
   CHECK_FALSE(tables.ratio(GemmPass::forward, {1e6, 2048, 1024}));
   tables.any = MeasuredGemms({{{256, 512, 1024}, 1.25}, {{4096, 2048, 1024}, 1.75}});
-  CHECK(*tables.ratio(GemmPass::forward, {1e6, 2048, 1024}) == *tables.any.ratio({8192, 2048, 1024}));
-  // A pass's own products do not stand for those that all passes' have.
-  const MeasuredGemms own({{{256, 2048, 1024}, 3}});
-  tables.of_pass[GemmPass::forward] = own;
-  CHECK(*tables.ratio(GemmPass::forward, {8192, 2048, 1024}) == *tables.any.ratio({8192, 2048, 1024}));
-  CHECK(*tables.ratio(GemmPass::forward, {1e6, 2048, 1024}) == *tables.any.ratio({8192, 2048, 1024}));
-  // As far from either, three octaves of rows and three of columns: its own.
-  CHECK(*tables.ratio(GemmPass::forward, {16, 32768, 1024}) == Approx(3));
+  CHECK(tables.ratio(GemmPass::forward, {1e6, 2048, 1024})->ratio == *tables.any.ratio({8192, 2048, 1024}));
+  tables.of_pass[GemmPass::forward] = MeasuredGemms({{{1024, 2048, 1024}, 3}});
+  CHECK(tables.ratio(GemmPass::forward, {1e6, 2048, 1024})->ratio ==
+        Approx(3 * *tables.any.ratio({8192, 2048, 1024}) / *tables.any.ratio({2048, 2048, 1024})));
+  CHECK(tables.ratio(GemmPass::forward, {128, 2048, 1024})->ratio ==
+        Approx(3 * *tables.any.ratio({128, 2048, 1024}) / *tables.any.ratio({512, 2048, 1024})));
+  // A row on either side of each edge of its own: no jump.
+  for (const double edge : {512.0, 2048.0})
+    CHECK(tables.ratio(GemmPass::forward, {edge - 1, 2048, 1024})->ratio ==
+          Approx(tables.ratio(GemmPass::forward, {edge + 1, 2048, 1024})->ratio).epsilon(1e-2));
+  CHECK(tables.ratio(std::nullopt, {1024, 2048, 1024})->ratio == *tables.any.ratio({1024, 2048, 1024}));
+  CHECK(tables.ratio(GemmPass::input_gradient, {1024, 2048, 1024})->ratio == *tables.any.ratio({1024, 2048, 1024}));
 }
 
 TEST_CASE("a product does not speak for itself when it is to be foreseen") {
@@ -123,9 +128,10 @@ TEST_CASE("a pass has products of its own, and else those of all") {
   GemmTables tables;
   tables.any = MeasuredGemms({{{1024, 1024, 1024}, 1.1}});
   tables.of_pass[GemmPass::weight_gradient] = MeasuredGemms({{{4096, 4096, 4096}, 1.7}});
-  CHECK(*tables.ratio(GemmPass::forward, {1024, 1024, 1024}) == Approx(1.1));
-  CHECK(*tables.ratio(GemmPass::weight_gradient, {4096, 4096, 4096}) == Approx(1.7));
-  CHECK(*tables.ratio(GemmPass::weight_gradient, {1024, 1024, 1024}) == Approx(1.1));  // beyond those of the pass
+  CHECK(tables.ratio(GemmPass::forward, {1024, 1024, 1024})->ratio == Approx(1.1));
+  CHECK(tables.ratio(GemmPass::weight_gradient, {4096, 4096, 4096})->ratio == Approx(1.7));
+  // Beyond those of the pass: theirs, as those of all are the same there as at their edge.
+  CHECK(tables.ratio(GemmPass::weight_gradient, {1024, 1024, 1024})->ratio == Approx(1.7));
   CHECK(*tables.ratio_of_unseen(std::nullopt, {1024, 1024, 1500}) == Approx(1.1));
   CHECK(tables.products() == 2);
 }
@@ -137,6 +143,34 @@ TEST_CASE("a product's bytes: operands once, the result once; gradients are adde
   CHECK(gemm_bytes(shape, GemmPass::forward, 2).value() == 1792);
   CHECK(gemm_bytes(shape, GemmPass::weight_gradient, 2).value() == 2560);
   CHECK(gemm_bytes(shape, std::nullopt, 1).value() == 1024);
+}
+
+TEST_CASE("a server takes the products of all passes, a training step those of the pass") {
+  StepInputs in = inputs(small_model(), layout(1, 1, 1), 1024, 1);
+  GemmTables& tables = in.kernels.measured_gemm["bf16"];
+  tables.any = MeasuredGemms({{{1, 1, 1}, 1.25}, {{1e6, 1e6, 1e6}, 1.25}});
+  tables.of_pass[GemmPass::forward] = MeasuredGemms({{{1, 1, 1}, 1.75}, {{1e6, 1e6, 1e6}, 1.75}});
+  const auto ratio = [&] {
+    return workload::KernelTimer(in).linear("x", GemmPass::forward, {1024, 1024, 1024}, Volume(1)).measured_ratio;
+  };
+  CHECK(ratio() == Approx(1.75));
+  in.serving.emplace();
+  CHECK(ratio() == Approx(1.25));
+  tables.any = {};  // what else there is
+  CHECK(ratio() == Approx(1.75));
+}
+
+TEST_CASE("a product beyond the measured ones is not said to be measured") {
+  StepInputs in = inputs(small_model(), layout(1, 1, 1), 1024, 1);
+  in.kernels.measured_gemm["bf16"].any = MeasuredGemms({{{1024, 1024, 1024}, 0.9}});
+  const auto timed = [&](double rows) {
+    return workload::KernelTimer(in).linear("x", GemmPass::forward, {rows, 1024, 1024}, Volume(1));
+  };
+  for (const double rows : {512.0, 2048.0}) CHECK(timed(rows).level() == std::string("measured"));
+  for (const double rows : {511.0, 2049.0}) {
+    CHECK(timed(rows).level() == std::string("extrapolated"));
+    CHECK(timed(rows).measured_ratio == Approx(0.9));
+  }
 }
 
 TEST_CASE("with measured products too a faster GPU is never slower, however far from the one that was measured") {

@@ -13,6 +13,7 @@
 #include "inputs.hpp"
 #include "leaves.hpp"
 #include "workload/plan.hpp"
+#include "workload/warnings.hpp"
 
 using namespace collcast;
 using namespace collcast::test;
@@ -175,7 +176,18 @@ TEST_CASE("uneven groups are told of whatever stage they are of") {
   CHECK(uneven_tp(plan.stages[1].collectives) > 0);
   CHECK(uneven_tp(uneven_collectives(plan, 0)) ==
         uneven_tp(plan.stages[1].collectives) + uneven_tp(plan.stages[2].collectives));
-  CHECK(uneven_tp(forecast(in, fabric, Method::estimate).uneven) == uneven_tp(uneven_collectives(plan, 0)));
+  StepResult r = forecast(in, fabric, Method::estimate);
+  CHECK(uneven_tp(r.uneven) == uneven_tp(uneven_collectives(plan, 0)));
+  // Of the stage that is shown the ratio says where its groups lie, of no other.
+  r.compute_to_communication = 1;
+  for (const std::size_t stage : {0U, 1U}) {
+    r.stage.stage = static_cast<int>(stage);
+    r.collectives = plan.stages[stage].collectives;
+    const auto said = workload::warnings(in, fabric, r, by_estimate(fabric, {}), {});
+    const auto ratio = std::ranges::find_if(said, [](const auto& w) { return w.starts_with("a layer computes only"); });
+    REQUIRE(ratio != said.end());
+    CHECK((ratio->find("for TP, whose 3 GPUs lie on 2 nodes") != std::string::npos) == (stage == 1));
+  }
 }
 
 TEST_CASE("whatever the layout, a stage's collectives and messages take what the slowest of its groups does") {

@@ -31,6 +31,7 @@ struct PlanReport {
   std::vector<PlanVariant> variants;  ///< the base first; empty: nobody asked
   std::vector<std::string> notes;     ///< on what was taken for granted
   std::vector<std::string> said;      ///< warnings that people had on the error stream
+  std::string stopped_by = {};        ///< of a partial result, where that is known: "stopped by Ctrl-C"
 };
 
 /// What a partial result lacks, for people.

@@ -559,7 +559,9 @@ struct GemmTables {
   std::string file;
   MeasuredGemms any;                          ///< whatever they are for
   std::map<GemmPass, MeasuredGemms> of_pass;  ///< of one pass: asked first
-  std::optional<double> ratio(GemmPass, const GemmShape&) const;
+  /// By how much to multiply the roofline's time, beyond the products, too; nothing where there are none. What a pass
+  /// takes longer than `any` at the edge of its own products, it does beyond. No pass: of none in particular.
+  std::optional<MeasuredGemms::AtEdge> ratio(std::optional<GemmPass>, const GemmShape&) const;
   /// The same from products of other (n, k) only; no pass: of none in particular.
   std::optional<double> ratio_of_unseen(std::optional<GemmPass>, const GemmShape&) const;
   std::size_t products() const;

@@ -42,9 +42,10 @@ class MeasuredGemms {
   std::optional<double> ratio(const GemmShape&) const;
   /// The same from products of other (n, k) only: how good the table is for what it has not seen.
   std::optional<double> ratio_of_unseen(const GemmShape&) const;
-  /// That of the nearest shape that ratio() has, and how far off it is in octaves; nothing without products.
+  /// That of the nearest shape that ratio() has, how far off it is in octaves, and it; nothing without products.
   struct AtEdge {
     double ratio = 1, distance = 0;
+    GemmShape shape;
   };
   std::optional<AtEdge> ratio_at_edge(const GemmShape&) const;
 

@@ -82,10 +82,15 @@ struct Operation {
   std::string precision = {};  ///< whose rate and efficiency counted; empty for memory operations
   /// Of measured products like this one to the roofline above, by which its time was multiplied; 0: there are none.
   double measured_ratio = 0;
-  double kernels = 1;  ///< that the host launches for it, one after the other
-  /// Which level of what is known of kernels its time is of: "roofline", "measured" or "sustained".
+  bool extrapolated = false;  ///< beyond the measured products: the ratio is of their edge
+  double kernels = 1;         ///< that the host launches for it, one after the other
+  /// Which level of what is known of kernels its time is of: "roofline", "measured", "extrapolated" or "sustained".
   bool is_wait() const { return bound == "copies"; }
-  const char* level() const { return bound == "power" ? "sustained" : measured_ratio > 0 ? "measured" : "roofline"; }
+  const char* level() const {
+    if (bound == "power") return "sustained";
+    if (measured_ratio > 0) return extrapolated ? "extrapolated" : "measured";
+    return "roofline";
+  }
 };
 struct LayerOperations {
   std::vector<Operation> forward;

@@ -65,9 +65,12 @@ Operation KernelTimer::gemm(std::string name, const std::string& precision, Gemm
             kernel, peak);
   const auto tables = inputs_.kernels.measured_gemm.find(precision);
   if (tables != inputs_.kernels.measured_gemm.end()) {
-    if (const std::optional<double> ratio = tables->second.ratio(pass, shape)) {
-      op.measured_ratio = *ratio;
-      op.time *= *ratio;
+    // A pass's own products are training's; a server's library is that of the products of all passes.
+    const bool of_all = inputs_.serving && tables->second.any.size() > 0;
+    if (const auto ratio = tables->second.ratio(of_all ? std::nullopt : std::optional(pass), shape)) {
+      op.measured_ratio = ratio->ratio;
+      op.extrapolated = ratio->distance > 0;
+      op.time *= ratio->ratio;
     }
   }
   return from_graph(sustained(std::move(op), kernel, peak), kernel);

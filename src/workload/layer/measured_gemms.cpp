@@ -24,6 +24,8 @@ using Point = std::array<double, 3>;  // log2 of m, n, k
 
 Point point_of(const GemmShape& s) { return {std::log2(s.m), std::log2(s.n), std::log2(s.k)}; }
 
+GemmShape shape_at(const Point& p) { return {std::exp2(p[0]), std::exp2(p[1]), std::exp2(p[2])}; }
+
 double squared_distance(const Point& a, const Point& b) {
   double sum = 0;
   for (std::size_t i = 0; i < a.size(); ++i) sum += (a[i] - b[i]) * (a[i] - b[i]);
@@ -167,7 +169,7 @@ std::optional<double> MeasuredGemms::ratio(const GemmShape& shape) const {
 std::optional<MeasuredGemms::AtEdge> MeasuredGemms::ratio_at_edge(const GemmShape& shape) const {
   if (!table_) return std::nullopt;
   const Point beyond = point_of(shape), edge = table_->nearest_covered(beyond);
-  return AtEdge{table_->remembered(edge), std::sqrt(squared_distance(beyond, edge))};
+  return AtEdge{table_->remembered(edge), std::sqrt(squared_distance(beyond, edge)), shape_at(edge)};
 }
 
 std::optional<double> MeasuredGemms::ratio_of_unseen(const GemmShape& shape) const {
@@ -176,16 +178,13 @@ std::optional<double> MeasuredGemms::ratio_of_unseen(const GemmShape& shape) con
   return table_->interpolated(p, true);
 }
 
-std::optional<double> GemmTables::ratio(GemmPass pass, const GemmShape& shape) const {
-  const auto found = of_pass.find(pass);
-  if (found != of_pass.end())
-    if (const std::optional<double> ratio = found->second.ratio(shape)) return ratio;
-  if (const std::optional<double> ratio = any.ratio(shape)) return ratio;
-  const auto own = found != of_pass.end() ? found->second.ratio_at_edge(shape) : std::nullopt;
+std::optional<MeasuredGemms::AtEdge> GemmTables::ratio(std::optional<GemmPass> pass, const GemmShape& shape) const {
   const auto all = any.ratio_at_edge(shape);
-  if (own && (!all || own->distance <= all->distance)) return own->ratio;
-  if (all) return all->ratio;
-  return std::nullopt;
+  const auto found = pass ? of_pass.find(*pass) : of_pass.end();
+  auto own = found != of_pass.end() ? found->second.ratio_at_edge(shape) : std::nullopt;
+  if (!own) return all;
+  if (own->distance > 0 && all) own->ratio *= all->ratio / any.ratio_at_edge(own->shape)->ratio;
+  return own;
 }
 
 std::optional<double> GemmTables::ratio_of_unseen(std::optional<GemmPass> pass, const GemmShape& shape) const {
