@@ -432,17 +432,16 @@ std::string partial_text(const PlanReport& report) {
   return "partial: stopped before every variant was planned and its best layouts simulated";
 }
 
-std::string none_fits_text(const PlanReport& report) {
-  if (report.result.all_seen) return "no layout fits";
-  if (report.result.evaluated > 0) return "none of the layouts that were looked at fits";
-  return "no layout was looked at before the search was stopped" +
-         (report.stopped_by.empty() ? "" : ": " + report.stopped_by);
+std::string none_fits_text(bool all_seen, std::int64_t evaluated, const std::string& stopped_by) {
+  if (all_seen) return "no layout fits";
+  if (evaluated > 0) return "none of the layouts that were looked at fits";
+  return "no layout was looked at before the search was stopped" + (stopped_by.empty() ? "" : ": " + stopped_by);
 }
 
 std::string nothing_fits_text(const PlanReport& report) {
   const PlanResult& r = report.result;
   if (r.nearest) return none_keeps_limits(report, *r.nearest);
-  std::string out = none_fits_text(report);
+  std::string out = none_fits_text(r.all_seen, r.evaluated, report.stopped_by);
   if (r.smallest) {
     const MemoryUse& m = r.smallest->memory;
     const MemoryPart& breaks = breaking_part(m);

@@ -28,7 +28,7 @@ std::string server_load_text(const Serving&);
 std::vector<Column> server_columns(const PlanReport&);
 std::vector<std::string> server_row(const PlanReport&, std::string number, const PlannedLayout&);
 /// "no layout fits", or of a search that was stopped what it saw.
-const char* none_fits_text(bool all_seen, std::int64_t evaluated);
+std::string none_fits_text(bool all_seen, std::int64_t evaluated, const std::string& stopped_by);
 /// Where nothing keeps the limits.
 std::string none_keeps_limits(const PlanReport&, const NearestToLimits&);
 Table server_variants(const PlanReport&);

@@ -341,7 +341,7 @@ Json csv_table(const PlanReport& report) {
       values["rank"] = 1;
       values.update(planned_json(*v.best, v.base));
     } else {
-      values["objections"] = none_fits_text(!v.partial, v.evaluated);
+      values["objections"] = none_fits_text(!v.partial, v.evaluated, report.stopped_by);
     }
     rows.push_back(csv_row(report, "variant", v.name, v.gpus, v.machine, v.partial, values));
   }
