@@ -72,6 +72,8 @@ StatedChannel channel_of(Element& e) {
     const auto device = pci_device_of(child);
     if (!device) continue;
     if (child.name() == "net") {
+      if (out.nics.empty()) out.place.nic_in = child.place();
+      out.place.nic_out = child.place();
       out.nics.push_back(*device);
     } else if (std::find(out.gpus.begin(), out.gpus.end(), *device) != out.gpus.end()) {
       child.error("dev", fmt::format("GPU {} is twice in one channel", *device), "each GPU once");

@@ -239,11 +239,18 @@ int nvls_channels(const Communicator& c) {
 }
 
 /// Everything that keeps a stated graph from being the channels of these GPUs, each where it is.
-Diagnostics unfit(const StatedGraph& stated, const std::string& file, const std::vector<int>& gpus, int nodes) {
+Diagnostics unfit(const StatedGraph& stated, const std::string& file, const System& system,
+                  const std::vector<int>& gpus, int nodes) {
   Diagnostics out;
   const auto refuse = [&](const Location& where, const std::string& message, std::string hint) {
     out.push_back(
         {where, fmt::format("graph {} of {}: {}", fmt::underlying(stated.id), file, message), std::move(hint)});
+  };
+  const auto check_nic = [&](int nic, const Location& where) {
+    if (nic < system.nics) return;
+    refuse(where, fmt::format("the machine has no NIC {}", nic),
+           (system.nics == 1 ? "a node has NIC 0" : fmt::format("a node has NICs 0 to {}", system.nics - 1)) +
+               "; NCCL's numbers count those, too, that an import leaves out");
   };
   if (nodes > 1 && stated.nics == 0)
     refuse(stated.where, fmt::format("its channels have no NIC, and the group is on {} nodes", nodes),
@@ -263,6 +270,10 @@ Diagnostics unfit(const StatedGraph& stated, const std::string& file, const std:
       refuse(place ? place->channel : stated.where,
              fmt::format("a channel has {} GPUs, the group {} on a node", channel.size(), gpus.size()),
              "expected every GPU of the group once in each channel");
+    if (nodes == 1 || c >= stated.graph.nics.size()) continue;
+    const ChannelNics& nics = stated.graph.nics[c];
+    check_nic(nics.in, place ? place->nic_in : stated.where);
+    check_nic(nics.out, place ? place->nic_out : stated.where);
   }
   return out;
 }
@@ -274,13 +285,13 @@ bool is_taken(const StatedGraph& stated, const Searched& searched) {
 }
 
 /// Of all graphs of a file that are taken on all nodes, once where nodes are alike in it.
-Diagnostics unfit(const GraphFile& file, const Searched& searched, const std::vector<std::vector<int>>& unlike,
-                  int nodes) {
+Diagnostics unfit(const GraphFile& file, const Searched& searched, const System& system,
+                  const std::vector<std::vector<int>>& unlike, int nodes) {
   Diagnostics out;
   for (const StatedGraph& stated : file.graphs) {
     if (!is_taken(stated, searched)) continue;
     for (const std::vector<int>& gpus : unlike)
-      for (Diagnostic& one : unfit(stated, file.name, gpus, nodes)) {
+      for (Diagnostic& one : unfit(stated, file.name, system, gpus, nodes)) {
         const bool said = std::ranges::any_of(out, [&](const Diagnostic& other) {
           return other.message == one.message && to_text(other.where) == to_text(one.where);
         });
@@ -310,7 +321,7 @@ void find_ways(Graph& graph, const System& system, const std::vector<int>& gpus)
 Diagnostics take_stated(Searched& into, const GraphFile& file, const System& system,
                         const std::vector<std::vector<int>>& unlike, int nodes) {
   auto& [found, collnet] = into;
-  if (Diagnostics errors = unfit(file, into, unlike, nodes); !errors.empty()) return errors;
+  if (Diagnostics errors = unfit(file, into, system, unlike, nodes); !errors.empty()) return errors;
   bool states_ring = false, states_tree = false;
   for (const StatedGraph& stated : file.graphs) {
     if (!is_taken(stated, into)) continue;

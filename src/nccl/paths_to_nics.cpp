@@ -272,16 +272,24 @@ std::vector<int> upwards(const std::vector<int>& gpus, int first) {
 
 namespace {
 
-/// A GPU other than the one that a channel comes in by, beside the same NIC.
-std::optional<int> other_beside(const Nearest& near, const Entry& entry) {
-  for (const Nearest::Gpu& one : near.gpus.at(entry.nic))
-    if (one.gpu != entry.gpu) return one.gpu;
-  return std::nullopt;
+/// Whether the GPU that a channel comes in by is the only one beside its NIC.
+bool is_alone(const Nearest& near, const Entry& entry) { return near.gpus.at(entry.nic).size() == 1; }
+
+/// Of the GPUs beside a channel's NIC the first after the one that it comes in by whose port has `room` for it.
+std::optional<int> other_beside(const Nearest& near, const Entry& entry, const std::map<int, double>& room,
+                                double speed) {
+  std::vector<Nearest::Gpu> beside = near.gpus.at(entry.nic);
+  const auto own = std::ranges::find(beside, entry.gpu, &Nearest::Gpu::gpu);
+  std::rotate(beside.begin(), own, beside.end());
+  const auto has_room = [&](const Nearest::Gpu& one) { return room.at(one.gpu) >= speed - slack; };
+  const auto found = std::find_if(beside.begin() + 1, beside.end(), has_room);
+  if (found == beside.end()) return std::nullopt;
+  return found->gpu;
 }
 
 /// Whether a channel goes out by the NIC that it came in by: where it must, or where that has several GPUs beside it.
 bool stays(const System& system, const Nearest& near, const Entry& entry) {
-  return system.cross_nic == CrossNic::never || other_beside(near, entry);
+  return system.cross_nic == CrossNic::never || !is_alone(near, entry);
 }
 
 /// By which NIC another one goes out whose last GPU this is: one beside that (crossNic 2), else its own, of those that
@@ -308,17 +316,27 @@ std::vector<int> downwards(const std::vector<int>& gpus, int first) {
 
 /// Behind a switch channels pass the GPUs downwards, to another one beside their NIC where there is one. Where there is
 /// none two channels change NICs with each other, of which the second goes back up; not where they may not. Over PCIe
-/// all go upwards.
+/// all go upwards. Empty for one that no GPU's port beside its NIC has room for outwards.
 std::vector<std::vector<int>> orders(const System& system, const std::vector<int>& gpus, const Nearest& near,
-                                     const std::vector<Entry>& entries) {
+                                     const std::vector<Entry>& entries, double speed) {
   std::vector<std::vector<int>> out;
-  const auto alone = [&](const Entry& entry) { return !other_beside(near, entry); };
+  std::map<int, double> room = room_of(system, near).ports;  // outwards
+  for (const Entry& entry : entries)
+    if (is_alone(near, entry)) room.at(entry.gpu) -= speed;
   for (std::size_t i = 0; i < entries.size(); ++i) {
     const Entry& entry = entries[i];
     out.push_back(system.nvswitch ? downwards(gpus, entry.gpu) : upwards(gpus, entry.gpu));
-    if (const auto last = other_beside(near, entry)) put_last(out.back(), *last);
+    if (!is_alone(near, entry)) {
+      const auto last = other_beside(near, entry, room, speed);
+      if (!last) {
+        out.back().clear();
+        continue;
+      }
+      room.at(*last) -= speed;
+      put_last(out.back(), *last);
+    }
     const bool change = system.nvswitch && system.cross_nic != CrossNic::never && i + 1 < entries.size() &&
-                        alone(entry) && alone(entries[i + 1]) && entry.gpu != entries[i + 1].gpu;
+                        is_alone(near, entry) && is_alone(near, entries[i + 1]) && entry.gpu != entries[i + 1].gpu;
     if (!change) continue;
     put_last(out.back(), entries[++i].gpu);
     out.emplace_back(out.back().rbegin(), out.back().rend());
@@ -350,8 +368,9 @@ Rings rings_in_order(const System& system, const std::vector<int>& gpus, const N
   const std::vector<Entry> all = entries_in_order(system, near, speed);
   std::vector<Entry> kept;
   auto next = all.begin();
-  for (std::vector<int>& order : orders(system, gpus, near, all)) {
+  for (std::vector<int>& order : orders(system, gpus, near, all, speed)) {
     const Entry& entry = *next++;
+    if (order.empty()) continue;
     if (system.cross_nic == CrossNic::never && !goes_back(system, near, host, entry, speed, order)) continue;
     kept.push_back(entry);
     out.order.push_back(std::move(order));

@@ -276,6 +276,48 @@ TEST_CASE("a file's NICs have the ways that the machine has to them") {
   CHECK(c->ring.nics == std::vector<nccl::ChannelNics>{{0, 0, nccl::PathType::pix, nccl::PathType::pxn}});
 }
 
+TEST_CASE("a NIC that the machine does not have is refused where any graph of a file states it") {
+  const auto errors_of = [](TopologySpec spec, const char* id, const char* pattern, const std::string& channel) {
+    spec.plugin.collnet = true;
+    const auto read = exchange::read_nccl_graphs(
+        graph_of(fmt::format("id=\"{}\" pattern=\"{}\" nchannels=\"1\" speedintra=\"20\" speedinter=\"20\" "
+                             "typeintra=\"NVL\" typeinter=\"PIX\"",
+                             id, pattern),
+                 channel),
+        "g");
+    REQUIRE(read.ok());
+    const std::vector<nccl::Setting> collnet{{"NCCL_COLLNET_ENABLE", "1", {}}};
+    const auto c =
+        connected(std::move(spec), 2,
+                  with_files(*read_environment(collnet), {std::make_shared<nccl::GraphFile>(read->file), nullptr}));
+    REQUIRE_FALSE(c.ok());
+    return c.errors();
+  };
+  std::string all;
+  for (int gpu = 0; gpu < 8; ++gpu) all += fmt::format("<gpu dev=\"{}\"/>", gpu);
+  struct Of {
+    const char *id, *pattern;
+    std::string gpus;
+  };
+  // Rings, trees, CollNet's chains and direct channels, NVLS, whose channels state their head.
+  const std::vector<Of> graphs{
+      {"0", "4", all}, {"1", "3", all}, {"2", "3", all}, {"3", "5", "<gpu dev=\"0\"/>"}, {"4", "6", all}};
+  for (const Of& graph : graphs) {
+    CAPTURE(graph.id);
+    // A DGX H100's are 0 to 7; pcie-a100 has one.
+    const auto two = errors_of(test::shipped_machine("dgx-h100"), graph.id, graph.pattern,
+                               "<channel>\n<net dev=\"8\"/>" + graph.gpus + "\n <net dev=\"ff\"/></channel>");
+    CHECK(messages_of(two) == Errors{fmt::format("g:3:1: graph {} of g: the machine has no NIC 8", graph.id),
+                                     fmt::format("g:4:2: graph {} of g: the machine has no NIC 255", graph.id)});
+    CHECK_THAT(two.front().hint, Catch::Contains("a node has NICs 0 to 7"));
+    if (graph.id[0] > '1') continue;
+    const auto one = errors_of(test::shipped_machine("pcie-a100"), graph.id, graph.pattern,
+                               "<channel><net dev=\"0\"/>" + graph.gpus + "\n<net dev=\"1\"/></channel>");
+    CHECK(messages_of(one) == Errors{fmt::format("g:3:1: graph {} of g: the machine has no NIC 1", graph.id)});
+    CHECK_THAT(one.front().hint, Catch::Contains("a node has NIC 0;"));
+  }
+}
+
 TEST_CASE("what is no graph of NCCL is refused at its place") {
   CHECK(graph_errors("") == Errors{"g:1:1: the file is empty"});
   CHECK(graph_errors("\xEF\xBB\xBF \n") == Errors{"g:1:1: the file is empty"});  // but for a byte order mark

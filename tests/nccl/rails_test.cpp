@@ -274,6 +274,62 @@ TEST_CASE("of channels that pass a switch's or PCIe's GPUs none goes out by a NI
   }
 }
 
+namespace {
+
+/// GPUs with an NVSwitch, and NICs, spread over so many PCIe switches of generation 4.
+struct Switches {
+  int gpus, nics, switches;
+};
+Fabric on_switches(const Switches& of, int nodes) {
+  TopologySpec spec = test::shipped("dgx-a100");
+  for (DeviceGroup& group : spec.devices) {
+    if (group.kind == DeviceKind::gpu) group.count = of.gpus;
+    if (group.kind == DeviceKind::nic) group.count = of.nics;
+    if (group.kind == DeviceKind::pcie_switch) group.count = of.switches;
+  }
+  return *Fabric::build(spec, nodes);
+}
+
+}  // namespace
+
+TEST_CASE("no GPU's port has more of a switch's channels than it has room for, in or out") {
+  // 2, 3, 4, 4 and 8 GPUs beside each NIC.
+  for (const Switches& of : {Switches{8, 8, 4}, {6, 6, 2}, {8, 8, 2}, {8, 4, 2}, {16, 16, 2}})
+    for (const int nodes : {2, 4}) {
+      const int gpus = of.gpus;
+      INFO(gpus << " GPUs and " << of.nics << " NICs on " << of.switches << " switches, " << nodes << " nodes");
+      const Fabric fabric = on_switches(of, nodes);
+      const auto c = nccl::connect(fabric, Group::strided(Rank(0), 1, gpus * nodes));
+      REQUIRE(c.ok());
+      std::map<int, int> in, out;
+      for (std::size_t channel = 0; channel < c->ring.order.size(); ++channel) {
+        ++in[c->ring.order[channel].front()];
+        ++out[c->ring.order[channel].back()];
+        CHECK(c->ring.nics[channel].in == c->ring.nics[channel].out);
+      }
+      // NCCL counts 24 GB/s for x16 of generation 4.
+      const int room = static_cast<int>(24e9 / c->ring.between.value() + 1e-9);
+      const auto fits = [&](const auto& port) { return port.second <= room; };
+      CHECK(std::ranges::all_of(in, fits));
+      CHECK(std::ranges::all_of(out, fits));
+      // Each leaves by the next one beside its NIC.
+      if (of.nics == 8 && of.switches == 2) {
+        REQUIRE(c->ring.channels == 8);
+        for (int gpu = 0; gpu < 8; ++gpu)
+          CHECK(c->ring.order[static_cast<std::size_t>(gpu)].back() == gpu / 4 * 4 + (gpu + 1) % 4);
+      }
+      for (const CollectiveKind kind :
+           {CollectiveKind::all_reduce, CollectiveKind::all_gather, CollectiveKind::broadcast}) {
+        const Bytes size(std::int64_t{1} << 30);
+        const auto plan = nccl::plan(*c, kind, size, nccl::Algorithm::ring);
+        REQUIRE(plan.ok());
+        const double closed = nccl::run(*c, kind, size, *plan).time().count();
+        INFO(to_string(kind));
+        CHECK(test::simulated(fabric, *c, kind, size, *plan).count() == Approx(closed).epsilon(0.15));
+      }
+    }
+}
+
 TEST_CASE("every ring and tree enters and leaves nodes by the NICs that the search has for its channels") {
   for (const std::string& machine : test::machines_of_gpus())
     for (const std::vector<int>& unlike :

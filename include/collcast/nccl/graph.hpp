@@ -77,10 +77,11 @@ struct StatedGraph {
   Graph graph;
   int nics = 0;  ///< that its channels leave a node by; 0: of one node
   Location where;
-  /// Of each channel, in their order, with its GPUs; empty where a graph was made otherwise.
+  /// Of each channel, in their order, with its GPUs and NICs; empty where a graph was made otherwise.
   struct Place {
     Location channel;
     std::vector<Location> gpus;
+    Location nic_in = {}, nic_out = {};
   };
   std::vector<Place> places = {};
   bool is_collnet() const { return id == GraphId::collnet_chain || id == GraphId::collnet_direct; }
