@@ -179,3 +179,44 @@ TEST_CASE("a job of too few ranks hides nothing of what else does not fit, and i
         }
   CHECK(several > 10);
 }
+
+TEST_CASE("where several of a written layout do not go together, a layout that works is named") {
+  Origins origins;
+  origins.set("layout.tp", {"s.yaml", 1, 1});
+  StepInputs in = inputs(small_model(), layout(3, 3, 2), 1024, 8);
+  const auto hint = [&] { return check_step(in, 16, origins).back().hint; };
+  INFO(hint());
+  // 16 heads, of 16 GPUs: with tp 4, which is nearer to 3 of ratios, pp or dp would be smaller by more.
+  CHECK(hint().find("; the nearest layout that works: tp 2, pp 3, dp 2, uneven_stages true") != std::string::npos);
+  in.layout.tp = 4, in.layout.pp = 2;
+  CHECK(check_step(in, 16, origins).empty());
+  // One error alone has its hint, but one of too many GPUs none of a value that goes with the others; nobody has
+  // written what a plan tries.
+  in.layout.pp = 8, in.layout.dp = 1;
+  CHECK(hint() == "use a smaller tp or pp, or more nodes; the nearest layout that works: tp 4, pp 4, dp 1");
+  in.layout.pp = 3, in.layout.dp = 1;
+  CHECK(hint().find("nearest layout") == std::string::npos);
+  in.layout.tp = 3;
+  CHECK(check_step(in, 16, Origins()).back().hint.find("nearest layout") == std::string::npos);
+}
+
+TEST_CASE("what else is wrong is no reason against the nearest layout, and is said to be there") {
+  Origins origins;
+  origins.set("layout.tp", {"s.yaml", 1, 1});
+  StepInputs in = inputs(small_model(), layout(3, 3, 2), 1024, 8);
+  in.layout.sequence_parallel = true;
+  in.options.precision = "int8";
+  const std::string works = "; the nearest layout that works but for the other errors: tp 2, pp 3, dp 2, uneven_stages";
+  CHECK(to_text(check_step(in, 16, origins)).find(works) != std::string::npos);
+  // A sequence that could not be read stands as 1, which no tp divides, and a machine without GPUs stands for one whose
+  // file could not be read: neither is held against a layout.
+  in.options.precision = "bf16";
+  in.batch.sequence = 1;
+  in.gpu = {};
+  origins.spoil("batch.sequence");
+  origins.spoil("topology.gpu");
+  CHECK(to_text(check_step(in, 16, origins)).find(works) != std::string::npos);
+  // Of heads that are not known only what was asked says what may be.
+  origins.spoil("model.heads");
+  CHECK(to_text(check_step(in, 16, origins)).find("tp 1, pp 3, dp 2, uneven_stages") != std::string::npos);
+}
