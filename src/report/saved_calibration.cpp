@@ -50,7 +50,8 @@ std::string range_text(const SavedValue& range) {
     return first == last ? last : first + " to " + last;
   };
   // Those of older fits do not say.
-  const std::string nodes = range.has("most_nodes") ? " on " + from_to("least_nodes", "most_nodes") + " nodes" : "";
+  std::string nodes = range.has("most_nodes") ? from_to("least_nodes", "most_nodes") : std::string();
+  if (!nodes.empty()) nodes = " on " + nodes + (nodes == "1" ? " node" : " nodes");
   return fmt::format("{} to {}, {} ranks{}, {}", size("least_size_bytes"), size("most_size_bytes"),
                      from_to("least_ranks", "most_ranks"), nodes, texts_of(range, "collectives"));
 }

@@ -151,7 +151,7 @@ test('a calibration has its parameters with bounds, its range and its errors as 
   const plain = await context.newPage();
   await plain.goto(pathToFileURL(alone).href);
   const text = await plain.textContent('main');
-  for (const said of ['calibrated parameters', 'may be 0.4 to 6', 'calibrated on', 'ranks, all_reduce', 'error left by calibrations',
+  for (const said of ['calibrated parameters', 'may be 0.4 to 6', 'calibrated on', 'ranks on 1 node, all_reduce', 'error left by calibrations',
     'above 4 MiB', 'measured_to_predicted_p90']) assert.ok(text.includes(said), said);
   await context.close();
   const { page, wrong, close } = await open({}, alone);
