@@ -98,19 +98,12 @@ void check_as_searched(StepInputs in, const Fabric& fabric) {
 
 /// Nodes of 8 GPUs, some to a leaf, whose NICs choose among its spines; its way there has a part of their rate.
 Fabric pods(int nodes, int per_leaf = 2, int spines = 4, double oversubscription = 4) {
-  TopologySpec spec = cluster(1).spec();
   LeafSpineNetwork net;
-  net.rail_optimized = false;
-  net.bandwidth = Bandwidth(25e9);
   net.latency = net.spine_latency = Seconds(300e-9);
   net.nodes_per_leaf = per_leaf;
   net.spines = spines;
   net.oversubscription = oversubscription;
-  spec.network = net;
-  Result<Fabric> fabric = Fabric::build(spec, nodes);
-  INFO(to_text(fabric.errors()));
-  REQUIRE(fabric.ok());
-  return std::move(fabric).value();
+  return on_leaves(cluster(1).spec(), nodes, net);
 }
 
 FaultyStep in_order(const StepInputs& in, const Fabric& fabric) {

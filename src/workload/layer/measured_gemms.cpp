@@ -179,11 +179,11 @@ std::optional<double> MeasuredGemms::ratio_of_unseen(const GemmShape& shape) con
 }
 
 std::optional<MeasuredGemms::AtEdge> GemmTables::ratio(std::optional<GemmPass> pass, const GemmShape& shape) const {
-  const auto all = any.ratio_at_edge(shape);
   const auto found = pass ? of_pass.find(*pass) : of_pass.end();
   auto own = found != of_pass.end() ? found->second.ratio_at_edge(shape) : std::nullopt;
-  if (!own) return all;
-  if (own->distance > 0 && all) own->ratio *= all->ratio / any.ratio_at_edge(own->shape)->ratio;
+  if (!own) return any.ratio_at_edge(shape);
+  if (own->distance > 0)
+    if (const auto all = any.ratio_at_edge(shape)) own->ratio *= all->ratio / any.ratio_at_edge(own->shape)->ratio;
   return own;
 }
 
