@@ -17,6 +17,7 @@
 #include <cstring>
 #include <cuda.h>
 #include <deque>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <nccl.h>
@@ -87,9 +88,27 @@ struct World {
   std::vector<std::deque<std::pair<Work, CUstream>>> queues;  ///< by rank
 };
 
+struct Released {
+  void operator()(void* at) const { std::free(at); }
+};
+/// Zeros that take no memory until something else is written there.
+struct Block {
+  explicit Block(std::size_t bytes) : at(static_cast<std::byte*>(std::calloc(bytes, 1))), size(bytes) {}
+  std::unique_ptr<std::byte, Released> at;
+  std::size_t size;
+  /// Whether it may be other than zeros; collectives, which no device clock is asked about, write where they like.
+  bool written = std::getenv("FAKE_CLOCK") == nullptr;
+  std::optional<bool> is_random = {};  ///< once it was looked at
+
+  void write() {
+    written = true;
+    is_random.reset();
+  }
+};
+
 /// All that a process has of its devices; it goes with the process, as theirs does.
 struct State {
-  std::map<CUdeviceptr, std::vector<std::byte>> memory;
+  std::map<CUdeviceptr, Block> memory;
   std::map<CUgraphExec, std::unique_ptr<CUgraphExec_st>> executables;
   std::map<std::string, std::unique_ptr<World>> worlds;
   std::vector<std::unique_ptr<CUctx_st>> contexts;
@@ -108,6 +127,9 @@ State& state() {
   static State only;
   return only;
 }
+
+/// Of an address within it.
+Block& block_of(CUdeviceptr at) { return std::prev(state().memory.upper_bound(at))->second; }
 
 int gpus() {
   const char* text = std::getenv("FAKE_GPUS");
@@ -293,16 +315,17 @@ CUresult cuCtxSynchronize() { return CUDA_SUCCESS; }
 CUresult cuMemAlloc(CUdeviceptr* at, std::size_t bytes) {
   if (const char* most = std::getenv("FAKE_MEMORY")) {
     std::size_t all = bytes;
-    for (const auto& [address, block] : state().memory) all += block.size();
+    for (const auto& [address, block] : state().memory) all += block.size;
     if (all > std::strtoull(most, nullptr, 10)) return CUDA_ERROR_OUT_OF_MEMORY;
   }
-  std::vector<std::byte> block(bytes);
-  *at = reinterpret_cast<CUdeviceptr>(block.data());
-  state().memory[*at] = std::move(block);
+  Block block(bytes);
+  *at = reinterpret_cast<CUdeviceptr>(block.at.get());
+  state().memory.emplace(*at, std::move(block));
   return CUDA_SUCCESS;
 }
 CUresult cuMemFree(CUdeviceptr at) { return state().memory.erase(at) == 1 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE; }
 CUresult cuMemcpyHtoD(CUdeviceptr to, const void* from, std::size_t bytes) {
+  block_of(to).write();
   std::memcpy(reinterpret_cast<void*>(to), from, bytes);
   return CUDA_SUCCESS;
 }
@@ -311,12 +334,18 @@ CUresult cuMemcpyDtoH(void* to, CUdeviceptr from, std::size_t bytes) {
   return CUDA_SUCCESS;
 }
 CUresult cuMemcpyDtoDAsync(CUdeviceptr to, CUdeviceptr from, std::size_t bytes, CUstream) {
-  std::memcpy(reinterpret_cast<void*>(to), reinterpret_cast<const void*>(from), bytes);
+  if (block_of(to).written || block_of(from).written) {
+    block_of(to).write();
+    std::memcpy(reinterpret_cast<void*>(to), reinterpret_cast<const void*>(from), bytes);
+  }
   state().busy += std::chrono::duration<double>(2 * static_cast<double>(bytes) / 1e12);
   return CUDA_SUCCESS;
 }
 CUresult cuMemsetD8Async(CUdeviceptr to, unsigned char value, std::size_t bytes, CUstream) {
-  std::memset(reinterpret_cast<void*>(to), value, bytes);
+  if (block_of(to).written || value != 0) {
+    block_of(to).write();
+    std::memset(reinterpret_cast<void*>(to), value, bytes);
+  }
   state().busy += std::chrono::duration<double>(static_cast<double>(bytes) / 1e12);
   return CUDA_SUCCESS;
 }
@@ -473,7 +502,7 @@ int cublasGemmStridedBatchedEx(void*, int a_form, int b_form, int m, int n, int 
   // A transposed and B as it is, columns first: k rows of each, m rows of C.
   const bool fits = a_form == 1 && b_form == 0 && lda == k && ldb == k && ldc == m && a_type == b_type &&
                     b_type == c_type && (a_type == 2 || a_type == 14) && compute == 68;
-  const auto bytes_at = [](const void* at) { return state().memory.at(reinterpret_cast<CUdeviceptr>(at)).size(); };
+  const auto bytes_at = [](const void* at) { return state().memory.at(reinterpret_cast<CUdeviceptr>(at)).size; };
   const auto all = static_cast<std::size_t>(count);
   const std::size_t sizes[3] = {static_cast<std::size_t>(m) * static_cast<std::size_t>(k),
                                 static_cast<std::size_t>(n) * static_cast<std::size_t>(k),
@@ -552,16 +581,18 @@ int cublasLtMatmul(void*, void* description, const void*, const void* a, void* a
   const Layout &la = *static_cast<Layout*>(a_layout), &lb = *static_cast<Layout*>(b_layout),
                &lc = *static_cast<Layout*>(c_layout);
   const std::uint64_t n = la.columns, m = lb.columns, k = la.rows;
-  const auto bytes_at = [](const void* at) { return state().memory.at(reinterpret_cast<CUdeviceptr>(at)).size(); };
+  const auto bytes_at = [](const void* at) { return state().memory.at(reinterpret_cast<CUdeviceptr>(at)).size; };
   const auto random = [](const void* at) {  // both signs, nothing that is no number or zero
-    const auto& bytes = state().memory.at(reinterpret_cast<CUdeviceptr>(at));
+    Block& block = state().memory.at(reinterpret_cast<CUdeviceptr>(at));
+    if (block.is_random) return *block.is_random;
     bool negative = false, positive = false, fine = true;
-    for (const std::byte byte : bytes) {
-      const auto bits = std::to_integer<unsigned>(byte);
+    for (std::size_t i = 0; i < block.size; ++i) {
+      const auto bits = std::to_integer<unsigned>(block.at.get()[i]);
       ((bits & 0x80U) != 0 ? negative : positive) = true;
       fine = fine && (bits & 0x7fU) != 0x7fU && (bits & 0x7fU) != 0;
     }
-    return negative && positive && fine;
+    block.is_random = negative && positive && fine;
+    return *block.is_random;
   };
   const bool fits = told[3] == 1 && told[4] == 0 && told[25] == 1 && la.type == 28 && lb.type == 28 && lc.type == 14 &&
                     lb.rows == k && lc.rows == n && lc.columns == m && la.ld == static_cast<std::int64_t>(k) &&
