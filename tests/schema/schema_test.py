@@ -6,8 +6,8 @@
 Outputs: every document of the commands below is valid, every key of it is described, and every key that is described
 occurs. Files: every shipped one is valid; files made wrong in form, one change at each place of each format, are
 refused by the schema if the tool refuses their form, and never if the tool takes them (one in SCHEMA_TEST_SHARE of
-them: the tool built with sanitizers takes ten times as long). Quantities: written in every
-way, by a seeded choice; schema and tool differ only where a value is out of range.
+them: every one is tried with the long sweeps). Quantities: written in every way, by a seeded choice; schema and tool
+differ only where a value is out of range.
 """
 import json
 import os
