@@ -173,6 +173,22 @@ TEST_CASE("a product beyond the measured ones is not said to be measured") {
   }
 }
 
+TEST_CASE(
+    "a small product that is measured quicker than its roofline is no longer for a limit of power it never meets") {
+  StepInputs in = inputs(small_model(), layout(1, 1, 1), 1024, 1);
+  KernelEfficiency& kernel = in.kernels.gemm.at("bf16");
+  kernel.overhead = Seconds(5e-6);
+  in.kernels.measured_gemm["bf16"].any = MeasuredGemms({{{32, 32, 32}, 0.5}});
+  const auto timed = [&] {
+    return workload::KernelTimer(in).linear("x", GemmPass::forward, {32, 32, 32}, Volume(3 * 2 * 32 * 32));
+  };
+  const Operation before = timed();  // half of 5 us and some ns
+  CHECK(before.time < Seconds(2.6e-6));
+  kernel.sustained = 0.3;
+  CHECK(timed().time == before.time);
+  CHECK(timed().bound == before.bound);
+}
+
 TEST_CASE("with measured products too a faster GPU is never slower, however far from the one that was measured") {
   StepInputs in = inputs(small_model(), layout(1, 1, 1), 1024, 1);
   const auto step = [&] { return forecast(in, cluster(1), Method::estimate).step; };
