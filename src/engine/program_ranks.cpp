@@ -185,10 +185,12 @@ void ProgramRanks::deliver(Place from, const instruction::Send& send) {
 }
 
 void ProgramRanks::take_part(std::uint32_t stream, Place at, const instruction::TakePart& part) {
-  const GroupSet& set = programs_.sets[programs_.collectives[part.collective].set];
+  const Collective& collective = programs_.collectives[part.collective];
+  const std::uint32_t set_number = collective.set;
+  const GroupSet& set = programs_.sets[set_number];
   const Rank rank(at.rank);
   check(set.has(rank), "a rank takes part in what its group does");
-  const std::uint32_t set_number = programs_.collectives[part.collective].set, group = set.group_of(rank);
+  const std::uint32_t group = set.group_of(rank);
   std::uint32_t& first = forming_of_[numbered(set_number, group)];
   std::uint32_t id = first;
   while (id != none && formings_[id].number != part.number) id = formings_[id].next;
@@ -201,10 +203,14 @@ void ProgramRanks::take_part(std::uint32_t stream, Place at, const instruction::
   }
   ++exchange.joined;
   if (exchange.exchange == Exchanges::none) {
+    const std::uint32_t enough = collective.together ? static_cast<std::uint32_t>(set.members()) : 1;
+    const Held held{set_number, group, at.stream, id};
     if (repeats_.may_repeat(numbered(set_number, group))) {
-      if (exchange.joined == 1) held_.push_back({set_number, group, at.stream, id});
+      if (exchange.joined == enough) held_.push_back(held);
       return;
     }
+    if (exchange.joined < enough) return;
+    if (collective.together) return begin_walking(held);
     exchange.exchange = open(part.collective, group, at.stream);
   }
   const std::uint32_t running = exchange.exchange;

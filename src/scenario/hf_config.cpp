@@ -208,12 +208,27 @@ void warn_of_other_type(Reader& reader, const Node& tree, const Architecture& re
                "the model is read as its architecture says; one of the two is wrong"});
 }
 
+/// Of a file that does not say what it is: counts that no architecture could read.
+void read_counts(Reader& reader, const Node& tree) {
+  for (const OwnName& name : own_names({}))
+    for (const char* key : name.theirs)
+      if (const Node* node = tree.find(key);
+          node != nullptr && node->kind != Node::Kind::null && node->kind != Node::Kind::list && !name.is_text) {
+        int unused = 0;
+        AsCount{name.least, max_count}(reader, *node, key, unused);
+      }
+}
+
 /// `described` has the fields of what `tree` says it is.
 Result<Architecture> architecture_of(Reader& reader, const Node& tree, const Node& described) {
   const Node* stated = stated_architecture(tree);
-  if (stated == nullptr)
-    return Diagnostic{tree.at.location(), "required key 'architectures' is missing",
+  if (stated == nullptr) {
+    const Node* list = tree.find("architectures");
+    const bool is_there = list != nullptr && list->kind != Node::Kind::null;
+    return Diagnostic{is_there ? list->at.location() : tree.at.location(),
+                      is_there ? "architectures names none" : "required key 'architectures' is missing",
                       fmt::format("expected a list with one of: {}", fmt::join(supported_names(), ", "))};
+  }
   for (const Architecture& a : supported_architectures()) {
     if (a.name != stated->text && a.model_type != stated->text) continue;
     warn_of_other_type(reader, tree, a);
@@ -227,11 +242,14 @@ struct TextModel {
   const Node& node;
   Architecture architecture;
 };
-Result<TextModel> text_model(Reader& reader, const Node& tree) {
+const Node& text_of(const Node& tree) {
   const Node* text = tree.find("text_config");
-  const bool has_text = text != nullptr && text->kind == Node::Kind::map;
-  Result<Architecture> whole = architecture_of(reader, tree, has_text ? *text : tree);
-  if (!has_text) {
+  return text != nullptr && text->kind == Node::Kind::map ? *text : tree;
+}
+Result<TextModel> text_model(Reader& reader, const Node& tree) {
+  const Node* text = &text_of(tree);
+  Result<Architecture> whole = architecture_of(reader, tree, *text);
+  if (text == &tree) {
     if (!whole) return whole.errors();
     return TextModel{tree, std::move(whole).value()};
   }
@@ -324,16 +342,19 @@ void note_further_layers(const Node& tree, Origins& origins) {
 }
 
 void complete_heads(Reader& reader, const Node& tree, TransformerConfig& m) {
-  if (!reader.ok() || !reader.origins().all_good()) return;
+  const auto known = [&](const std::vector<const char*>& keys, int value) {
+    return value > 0 && std::all_of(keys.begin(), keys.end(), [&](const char* key) { return reader.good(key); });
+  };
+  if (!known({"num_attention_heads", "n_head", "n_heads"}, m.heads)) return;
   Origins origins(tree.at.location());
   note_places(tree, origins);
   if (m.kv_heads == 0) m.kv_heads = m.heads;
-  if (m.heads % m.kv_heads != 0)
+  if (known({"num_key_value_heads", "num_kv_heads", "n_head_kv"}, m.kv_heads) && m.heads % m.kv_heads != 0)
     reader.error({origins.of("model.kv_heads"),
                   fmt::format("{} key and value heads do not divide {} heads ({})", m.kv_heads, m.heads,
                               to_text(origins.of("model.heads"))),
                   "num_attention_heads is a multiple of num_key_value_heads"});
-  if (m.head_dim != 0) return;
+  if (m.head_dim != 0 || !reader.good("head_dim") || !known({"hidden_size", "n_embd", "d_model"}, m.hidden)) return;
   if (m.hidden % m.heads != 0)
     reader.error({origins.of("model.hidden"),
                   fmt::format("hidden size {} is not a multiple of {} heads ({})", m.hidden, m.heads,
@@ -358,6 +379,7 @@ Result<std::optional<TransformerConfig>> read_hf_config(std::string_view text, c
   const Result<TextModel> text_part = text_model(reader, *tree);
   if (!text_part) {
     reader.error(text_part.errors());
+    if (stated_architecture(*tree) == nullptr) read_counts(reader, text_of(*tree));
     return reader.take();
   }
   const Node& node = text_part->node;

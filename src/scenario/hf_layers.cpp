@@ -35,7 +35,7 @@ OtherLayers others_than(const std::string& word, const std::vector<std::string>&
 
 void check_types(Reader& reader, const Node& at, const std::vector<std::string>& types, const std::string& word,
                  int layers) {
-  if (reader.ok() && static_cast<int>(types.size()) != layers)
+  if (layers > 0 && static_cast<int>(types.size()) != layers)
     reader.error({at.at.location(),
                   fmt::format("layer_types names {} layers, num_hidden_layers {}", types.size(), layers),
                   "expected one word for each layer"});

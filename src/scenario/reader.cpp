@@ -249,11 +249,13 @@ bool AsNumber::operator()(Reader& reader, const Node& node, const std::string& p
   return false;
 }
 
-std::string AsBytes::expected() const { return parse_bytes("").expected; }
+std::string AsBytes::expected() const {
+  return "a size from 1B to 4 EiB with its unit, such as 8B, 256KiB, 1GB (10^9) or 1GiB (2^30)";
+}
 bool AsBytes::operator()(Reader& reader, const Node& node, const std::string& path, Bytes& out) const {
   return read_quantity(
       reader, node, path, out, [](const std::string& t) { return parse_bytes(t); },
-      [](Bytes b) { return b > Bytes(0); }, "more than 0: " + expected());
+      [](Bytes b) { return b > Bytes(0); }, expected());
 }
 
 std::string AsBandwidth::expected() const { return parse_bandwidth("").expected; }

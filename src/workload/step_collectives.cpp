@@ -29,6 +29,11 @@ std::vector<int> kind_of_group(const Fabric& fabric, const Group& group) {
   return kind;
 }
 
+/// They come to it at times of their own.
+bool is_of_two_stages(const ParallelLayout& layout, const Group& group) {
+  return coordinates(layout, group[0]).pp != coordinates(layout, group[group.size() - 1]).pp;
+}
+
 }  // namespace
 
 StepCollectives::StepCollectives(const StepInputs& in, const Fabric& fabric, ForecastPrices& prices, Programs& programs)
@@ -43,7 +48,9 @@ Result<std::uint32_t> StepCollectives::add(int stage, const GroupSet& set, const
   const auto [known, is_new] = known_.emplace(
       Key{of, request.kind, request.size.value(), options.algorithm, options.chunks, options.channels, traffic},
       static_cast<std::uint32_t>(programs_.collectives.size()));
-  if (is_new) programs_.collectives.push_back({name + " of " + format_bytes(request.size), of, {}, traffic});
+  if (is_new)
+    programs_.collectives.push_back(
+        {name + " of " + format_bytes(request.size), of, {}, traffic, is_of_two_stages(in_.layout, request.group)});
   Collective& collective = programs_.collectives[known->second];
   if (Diagnostics wrong = make_patterns(collective, stage, request, options); !wrong.empty()) return wrong;
   return known->second;

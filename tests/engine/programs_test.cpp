@@ -61,6 +61,7 @@ class RandomPrograms {
  private:
   void add_collective(std::uint32_t set) {
     Collective collective{"set " + std::to_string(set), set, {}, dice_.roll(2)};
+    collective.together = all_.collectives.size() % 3 == 1;
     // Groups of odd numbers may do it in another way.
     const int kinds = 1 + dice_.roll(2);
     for (int kind = 0; kind < kinds; ++kind) {
@@ -257,6 +258,26 @@ TEST_CASE("a rank that comes late holds up its group only, and runs ahead are to
   CHECK(timeline.programs[0].accounts[1].count() == us(20 + 20 + 25));
   CHECK(timeline.programs[1].accounts[1].count() == us(20));
   CHECK(timeline.exchanges == 4);
+}
+
+TEST_CASE("of what is done together nothing is sent before the last member has come") {
+  // Ranks 0 and 1 swap 1e5 bytes at 10 GB/s, 10 us. Rank 0 comes after 10 us, rank 1 at once, beside a message to rank
+  // 0 of 1e5 bytes, too.
+  const Fabric fabric = ring_fabric(2, gb_per_s(10), Seconds(0));
+  Programs all;
+  all.sets = {{1, 2}};
+  all.patterns = {pattern_of(2, {phase_of(xor_shape, Flow::sequential, 2, 1)}, Volume(1e5))};
+  all.collectives = {{"swap", 0, {0}}};
+  all.channels = 1;
+  all.programs = {Program{{{spend(10)}, {spend(10), {TakePart{0, 0}}}}},
+                  Program{{{{Send{-1, 0, Volume(1e5)}}}, {{TakePart{0, 0}}}}}};
+  all.of_rank = {0, 1};
+  // Both of rank 1's share its way, 20 us.
+  CHECK(run(fabric, all).programs[1].last_end == SimTime(Picoseconds(us(20))));
+  all.collectives[0].together = true;
+  const ProgramsTimeline together = run(fabric, all);
+  CHECK(together.programs[1].last_end == SimTime(Picoseconds(us(10))));
+  CHECK(together.finish == SimTime(Picoseconds(us(20))));
 }
 
 TEST_CASE("programs that wait for each other name ranks and what these wait for") {

@@ -34,6 +34,7 @@ Programs random_rounds(Dice& dice, int rows, int row) {
   }
   all.patterns.push_back(random_pattern(dice, all.sets[1].group(0)));
   all.collectives.push_back({"column", 1, {2}});
+  all.collectives.front().together = rows % 2 == 0;
   const bool columns = dice.roll(3) == 0, sends = dice.roll(3) == 0;
   // 0: nobody is late; 1: whole rows; 2: single ranks.
   const int late = dice.roll(3);

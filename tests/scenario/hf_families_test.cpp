@@ -364,3 +364,36 @@ TEST_CASE("OLMo 2 is a Llama by its matrices; Falcon as first published has the 
                         ", \"hidden_size\": 8192, \"num_attention_heads\": 128, \"num_hidden_layers\": 60, "
                         "\"num_kv_heads\": 8, \"new_decoder_architecture\": true, \"vocab_size\": 65024}")));
 }
+
+TEST_CASE("all that is wrong in a config.json is said at once, whatever the rest of it is") {
+  const auto wrong = [](const std::string& text) {
+    std::string out;
+    const Result<TransformerConfig> m = parse_hf_config(text, "c");
+    REQUIRE_FALSE(m.ok());
+    for (const Diagnostic& d : m.errors()) out += to_text(d.where) + ": " + d.message + "\n";
+    return out;
+  };
+  // Text for a count, and heads that do not go together.
+  CHECK(wrong("{\"architectures\": [\"LlamaForCausalLM\"], \"hidden_size\": 4096, \"num_hidden_layers\": 32,\n"
+              "\"num_attention_heads\": 30, \"num_key_value_heads\": 7, \"intermediate_size\": 14336,\n"
+              "\"vocab_size\": \"128256\"}") ==
+        "c:1:56: hidden size 4096 is not a multiple of 30 heads (c:2:24)\n"
+        "c:2:51: 7 key and value heads do not divide 30 heads (c:2:24)\n"
+        "c:3:15: vocab_size is the text \"128256\"\n");
+  // Of heads that are none nothing else is said.
+  CHECK(
+      wrong("{\"architectures\": [\"LlamaForCausalLM\"], \"hidden_size\": 4096, \"num_hidden_layers\": 32,\n"
+            "\"num_attention_heads\": 30, \"num_key_value_heads\": 0, \"head_dim\": -1, \"intermediate_size\": 14336,\n"
+            "\"vocab_size\": 128256}") ==
+      "c:2:51: num_key_value_heads is '0'\n"
+      "c:2:66: head_dim is '-1'\n");
+  // No architecture: its place, and counts that nobody could read.
+  CHECK(wrong("{\"architectures\": [],\n\"hidden_size\": 0, \"num_hidden_layers\": 1.5,\n\"num_attention_heads\": 4, "
+              "\"vocab_size\": null, \"num_key_value_heads\": [1, 2]}") ==
+        "c:1:19: architectures names none\n"
+        "c:2:16: hidden_size is '0'\n"
+        "c:2:40: num_hidden_layers is '1.5'\n");
+  CHECK(wrong("{\"hidden_size\": -4}") ==
+        "c:1:1: required key 'architectures' is missing\n"
+        "c:1:17: hidden_size is '-4'\n");
+}

@@ -150,7 +150,7 @@ TEST_CASE("a machine without memory does not hide a layout that is too large for
                      "s.yaml", options)
           .errors());
   INFO(text);
-  CHECK(has(text, "gpu.memory is '0GB'\n    hint: expected more than 0"));
+  CHECK(has(text, "gpu.memory is '0GB'\n    hint: expected a size from 1B"));
   CHECK(has(text, "s.yaml:6:21: error: tp 4 x pp 1 x dp 8 needs 32 GPUs, the machine has 16 (s.yaml:4:8)"));
 }
 

@@ -1,5 +1,6 @@
 #include "support/spelled_programs.hpp"
 
+#include <algorithm>
 #include <map>
 #include <tuple>
 #include <utility>
@@ -98,6 +99,11 @@ class Speller {
     pattern.group = all_.sets[all_.collectives[collective].set].group(group);
     std::vector<OpId> ready;
     for (const auto& [member, at] : members) ready.push_back(out_.schedule.add(Delay{}, after(at.rank, at.stream)));
+    if (all_.collectives[collective].together) {
+      std::vector<After> all;
+      for (const OpId one : ready) all.push_back({one});
+      std::fill(ready.begin(), ready.end(), out_.schedule.add(Delay{}, all));
+    }
     std::vector<OpId> over;
     if (messages_) {
       over = append(out_.schedule, pattern, ready, all_.collectives[collective].traffic);

@@ -140,3 +140,42 @@ TEST_CASE("words and switches of a table of steps that mean nothing are errors w
   CHECK(read->warnings[0].message == "tier is 'Z'");
   CHECK(read->warnings[1].message == "verified is 'perhaps'");
 }
+
+TEST_CASE("figures of one row that contradict each other are told at their place, with both and which is taken") {
+  // 16 sequences of 8192 tokens on 8 GPUs in 1.92 s are 8533 tokens/s a GPU, and 8.333 samples/s.
+  const std::string heading = "row_id,source_id,gpu,gpus,gbs,seq,iter_s,tok_s_gpu,samples_s\n";
+  const auto warnings = [&](const std::string& row) {
+    const Result<TrainingTables> read = read_training(heading + row);
+    REQUIRE(read.ok());
+    std::string out;
+    for (const Diagnostic& d : read->warnings) out += to_text(d.where) + ": " + d.message + " | " + d.hint + "\n";
+    return out;
+  };
+  CHECK(warnings("a,s,H100,8,16,8192,1.92,8533,8.333\n").empty());
+  // Rounded as published: 1.9 % off.
+  CHECK(warnings("a,s,H100,8,16,8192,1.92,8700,\n").empty());
+  // 16 x 8192 / 8 / 1 s, and 16 / 4 s.
+  CHECK(warnings("a,s,H100,8,16,8192,1.92,1,4\n") ==
+        "t.csv:2:27: samples_s is '4', a step of 4 s, beside iter_s '1.92' | iter_s is taken; correct one of them, or "
+        "leave the wrong one empty\n"
+        "t.csv:2:25: tok_s_gpu is '1', a step of 16384 s, beside iter_s '1.92' | iter_s is taken; correct one of them, "
+        "or leave the wrong one empty\n");
+}
+
+TEST_CASE("a row that is not as its model is told, unless it has fewer layers") {
+  const std::string folder = std::filesystem::temp_directory_path() / "collcast_training_models_test";
+  std::filesystem::create_directories(folder);
+  std::ofstream(folder + "/rows.csv")
+      << "row_id,source_id,gpu,gpus,gbs,model_id,layers,hidden\nr,s,H100,8,8,m,33,4097\n"
+         "cut,s,H100,8,8,m,12,4096\nopen,s,H100,8,8,m,,\nother,s,H100,8,8,n,3,5\n";
+  std::ofstream(folder + "/models.csv") << "model_id,layers,hidden\nm,32,4096\n";
+  const Result<TrainingTables> tables = load_training({folder}, {"command line"});
+  std::filesystem::remove_all(folder);
+  REQUIRE(tables.ok());
+  REQUIRE(tables->warnings.size() == 2);
+  CHECK(to_text(tables->warnings[0].where) == folder + "/rows.csv:2:16");
+  CHECK(tables->warnings[0].message == "layers is '33', and 32 of model 'm'");
+  CHECK(tables->warnings[0].hint == "33 is taken; correct one of them, or name another model");
+  CHECK(tables->warnings[1].message == "hidden is '4097', and 4096 of model 'm'");
+  CHECK(tables->rows.front().layers == 33);
+}

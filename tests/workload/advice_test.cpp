@@ -164,7 +164,7 @@ StepInputs drawn_step(Dice& dice) {
 
 TEST_CASE("a change that is offered where a step does not fit fits") {
   Dice dice(5);
-  int offered = 0;
+  int offered = 0, on_more = 0;
   for (int step = 0; step < 300; ++step) {
     StepInputs in = drawn_step(dice);
     if (!check_step(in, 32, {}).empty()) continue;
@@ -173,9 +173,19 @@ TEST_CASE("a change that is offered where a step does not fit fits") {
     if (peak_memory(in, 8).fits()) continue;
     const std::string text = workload::what_would_fit(in, four_nodes());
     INFO("step " << step << ": " << text);
+    const std::size_t more = text.find("GPUs it fits with");
+    if (more != std::string::npos) {
+      REQUIRE(offers_in(text.substr(more)).size() == 1);
+      const auto [changed, ranks] = with(in, offers_in(text.substr(more)).front(), 32);
+      CHECK(check_step(changed, ranks, {}).empty());
+      CHECK(changed.layout.world() > in.layout.world());
+      CHECK(text.find("on " + std::to_string(changed.layout.world()) + " GPUs it fits") != std::string::npos);
+      CHECK(peak_memory(changed, 8).fits());
+      ++on_more;
+    }
     if (text.find("would fit") != std::string::npos) continue;  // "not even ..."
     if (text.find("none of the changes tried") != std::string::npos) {
-      CHECK(offers_in(text).empty());
+      CHECK((more != std::string::npos || offers_in(text).empty()));
       continue;
     }
     CHECK_FALSE(offers_in(text).empty());
@@ -188,6 +198,22 @@ TEST_CASE("a change that is offered where a step does not fit fits") {
     }
   }
   CHECK(offered > 100);
+  CHECK(on_more > 5);
+}
+
+TEST_CASE("where nothing makes a step fit on its GPUs, the fewest more that a degree brings are named") {
+  // 80 layers on one GPU of 80 GB: more than a TB of states. Of the stages that 80 layers go into 20 hold 4 layers each
+  // and the first the embedding, which is too much, 40 hold 2; TP goes up to the 8 GPUs of a node.
+  const StepInputs in = inputs(llama_70b(80), layout(1, 1, 1), 1024, 16);
+  const auto fits = [&](int pp, int tp) {
+    StepInputs more = in;
+    more.layout.pp = pp;
+    more.layout.tp = tp;
+    return peak_memory(more, 8).fits();
+  };
+  REQUIRE((!fits(20, 1) && !fits(1, 8) && fits(40, 1)));
+  const std::string text = workload::what_would_fit(in, four_nodes());
+  CHECK_THAT(text, Catch::Contains("; on 40 GPUs it fits with layout.pp: 40, nodes: 5 ("));
 }
 
 TEST_CASE("1F1B is offered in the place of GPipe on one stage, too, where it holds one micro-batch of all") {

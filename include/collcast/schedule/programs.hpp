@@ -11,7 +11,8 @@
 // Execution rules. An instruction starts when the one before it on its stream is over; it is over
 //   Spend      after its time. While an instruction of its rank that `slows` is under way it goes at its rate, and a
 //              wait for launches is shorter by what the rank has been late by since its pass began
-//   TakePart   when the rank's part of the exchange is (pattern.hpp); it takes part from the instruction's start on.
+//   TakePart   when the rank's part of the exchange is (pattern.hpp); it takes part from the instruction's start on,
+//              or of a collective that is done together from the last member's.
 //              Members of a group mean the same exchange by the same number
 //   Send       when the message has arrived; the receiver's channel then has one more
 //   Receive    when so many messages have arrived on the channel
@@ -80,6 +81,7 @@ struct Collective {
   std::uint32_t set = 0;                ///< of Programs::sets
   std::vector<std::uint32_t> patterns;  ///< of Programs::patterns, by kind of group; each among any group of its kind
   TrafficClass traffic = {};
+  bool together = false;  ///< nobody sends before all members have come
 };
 
 namespace instruction {

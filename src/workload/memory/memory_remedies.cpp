@@ -30,6 +30,19 @@ bool in_smaller_chunks(const TrainingOptions& options) {
   return size > 0 && size <= states_on_host.chunk_size_mb;
 }
 
+/// One degree so many times larger, with whole nodes more where the machine has too few GPUs.
+Change on_more_gpus(const StepInputs& in, const Degree& degree, int times, int node, int ranks) {
+  Change out{{}, in};
+  out.in.layout.*degree.value *= times;
+  out.values.emplace_back(degree.path, std::to_string(out.in.layout.*degree.value));
+  if (const int needed = out.in.layout.world(); needed > ranks) {
+    const int nodes = (needed + node - 1) / node;
+    out.ranks = nodes * node;
+    out.values.emplace_back("nodes", std::to_string(nodes));
+  }
+  return out;
+}
+
 /// What a scenario can say otherwise of the same job on the same GPUs, in the order of what it costs; of one that
 /// serves also on more of them.
 class Changes {
@@ -197,20 +210,10 @@ class Changes {
     to_.offer(std::move(*change));
   }
 
-  /// Twice as many of them for a replica, and whole nodes more where the machine has too few.
+  /// Twice as many of them for a replica.
   void more_gpus() {
-    for (const Degree& degree : {pp_degree, tp_degree}) {
-      Change twice{{}, in_};
-      twice.in.layout.*degree.value *= 2;
-      twice.values.emplace_back(degree.path, std::to_string(twice.in.layout.*degree.value));
-      const int node = fabric_.ranks_per_node(), needed = twice.in.layout.world();
-      if (needed > ranks_) {
-        const int nodes = (needed + node - 1) / node;
-        twice.ranks = nodes * node;
-        twice.values.emplace_back("nodes", std::to_string(nodes));
-      }
-      to_.offer(std::move(twice));
-    }
+    for (const Degree& degree : {pp_degree, tp_degree})
+      to_.offer(on_more_gpus(in_, degree, 2, fabric_.ranks_per_node(), ranks_));
   }
 
   const StepInputs& in_;
@@ -279,6 +282,25 @@ std::optional<Tried> by_several(const StepInputs& in, const Fabric& fabric) {
   return best;
 }
 
+/// A training step of one degree larger, TP within a node, as it is or changed in what makes it smallest: on the fewest
+/// GPUs of those.
+std::optional<Tried> on_fewest_more(const StepInputs& in, const std::optional<Tried>& changed, const Fabric& fabric) {
+  constexpr int most_times = 64;
+  const int ranks = fabric.rank_count(), node = fabric.ranks_per_node();
+  for (int times = 2; times <= most_times; ++times)
+    for (const Tried* base : {static_cast<const Tried*>(nullptr), changed ? &*changed : nullptr})
+      for (const Degree& degree : {pp_degree, tp_degree, dp_degree}) {
+        Change more = on_more_gpus(base == nullptr ? in : base->change.in, degree, times, node, ranks);
+        const int on = std::max(more.ranks, ranks);
+        if (degree.value == tp_degree.value && more.in.layout.tp > node) continue;
+        const std::optional<MemoryUse> use = memory_of(more.in, fabric, on);
+        if (!use || !use->fits()) continue;
+        if (base != nullptr) more.values = both(base->change.values, more.values);
+        return Tried{std::move(more), on, *use};
+      }
+  return {};
+}
+
 }  // namespace
 
 std::string what_would_fit(const StepInputs& in, const Fabric& fabric) {
@@ -293,7 +315,12 @@ std::string what_would_fit(const StepInputs& in, const Fabric& fabric) {
   }
   const std::optional<Tried> several = by_several(in, fabric);
   if (several && several->use.fits()) return "it fits with all of " + several->text();
-  const std::string search = in.serving ? "" : "; collcast plan --search all looks at other layouts";
+  std::string search;
+  if (!in.serving) {
+    if (const std::optional<Tried> more = on_fewest_more(in, several, fabric))
+      search = "; on " + std::to_string(more->change.in.layout.world()) + " GPUs it fits with " + more->text();
+    search += "; collcast plan --search all looks at other layouts";
+  }
   return several ? "not even " + several->text() + " would fit" + search
                  : "none of the changes tried makes it smaller" + search;
 }

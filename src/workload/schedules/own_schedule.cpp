@@ -157,12 +157,16 @@ class OrderCheck {
                  static_cast<std::size_t>(micro_batch)];
   }
 
+  bool lacks_input(std::size_t i, const Turn& t) {
+    const std::optional<int> from = source(i, t);
+    return from && !done(t.backward, *from, t.micro_batch);
+  }
+
   /// The first input that is not there of the turn that a stage has come to, or of those that go together.
   std::optional<std::size_t> held_up(std::size_t i) {
     const std::vector<Turn>& order = own_.orders[i];
     for (std::size_t n = next_[i]; n < order.size(); ++n) {
-      const std::optional<int> from = source(i, order[n]);
-      if (from && !done(order[n].backward, *from, order[n].micro_batch)) return n;
+      if (!moved_[i][n] && lacks_input(i, order[n])) return n;
       if (!order[n].with_next) break;
     }
     return std::nullopt;
@@ -173,6 +177,18 @@ class OrderCheck {
     done_.assign(
         own_.orders.size() * 2 * static_cast<std::size_t>(own_.chunks) * static_cast<std::size_t>(own_.micro_batches),
         false);
+    for (const std::vector<Turn>& order : own_.orders) moved_.emplace_back(order.size());
+    go_on();
+    std::vector<bool> told(own_.orders.size());
+    for (std::size_t i = 0; i < own_.orders.size(); ++i)
+      if (next_[i] < own_.orders[i].size()) circle_from(i, told);
+    if (found_.empty()) return;
+    const std::string hint = moves();
+    for (Diagnostic& circle : found_) circle.hint = hint;
+  }
+
+  /// Every stage as far as it comes.
+  void go_on() {
     for (bool more = true; more;) {
       more = false;
       for (std::size_t i = 0; i < own_.orders.size(); ++i)
@@ -181,9 +197,45 @@ class OrderCheck {
           more = true;
         }
     }
-    std::vector<bool> told(own_.orders.size());
+  }
+
+  /// What is to be moved for all stages to come to their ends: each time that they cannot go on, a turn that could.
+  std::string moves() {
+    std::string list;
+    int count = 0;
     for (std::size_t i = 0; i < own_.orders.size(); ++i)
-      if (next_[i] < own_.orders[i].size()) circle_from(i, told);
+      for (; next_[i] < own_.orders[i].size(); go_on(), ++count)
+        list += (count == 0 ? "" : ", ") + move_ahead(could_go_on(i, *held_up(i)));
+    return count == 1 ? list : "several turns wait for each other: " + list;
+  }
+
+  /// The first turn of all that this one waits for, directly or not.
+  std::pair<std::size_t, std::size_t> could_go_on(std::size_t i, std::size_t n) {
+    for (;;) {
+      const Turn& t = own_.orders[i][n];
+      if (t.backward && !done(false, slice(static_cast<int>(i), t.chunk), t.micro_batch)) {
+        n = *find(i, Deed::forward, t.micro_batch, t.chunk);
+      } else if (lacks_input(i, t)) {
+        const auto [stage, chunk] = place_of(*source(i, t));
+        n = *find(stage, deed_of(t), t.micro_batch, chunk);
+        i = stage;
+      } else {
+        return {i, n};
+      }
+    }
+  }
+
+  std::string move_ahead(std::pair<std::size_t, std::size_t> which) {
+    const auto [i, n] = which;
+    const std::vector<Turn>& order = own_.orders[i];
+    std::size_t first = next_[i];
+    while (moved_[i][first]) ++first;
+    const std::string where = " of " + stage_name(i) + at(i, n);
+    moved_[i][n] = true;
+    done(order[n].backward, slice(static_cast<int>(i), order[n].chunk), order[n].micro_batch) = true;
+    if (n == first)
+      return "write " + text(order[n]) + where + " and its " + text(order[n + 1]) + " one after the other";
+    return "move " + text(order[n]) + where + " in front of its " + text(order[first]);
   }
 
   void pass(std::size_t i) {
@@ -225,10 +277,7 @@ class OrderCheck {
       message += (s == way.front() ? "" : ", ") + stage_name(s) + " at " + text(own_.orders[s][wait.turn]) +
                  " waits for " + text(own_.orders[wait.stage][wait.of]) + " of " + stage_name(wait.stage);
     }
-    const Wait wait = wait_of(way.front());
-    wrong(way.front(), wait.turn, std::move(message),
-          "move " + text(own_.orders[wait.stage][wait.of]) + " of " + stage_name(wait.stage) + at(wait.stage, wait.of) +
-              " in front of its " + text(own_.orders[wait.stage][next_[wait.stage]]));
+    wrong(way.front(), wait_of(way.front()).turn, std::move(message), {});
   }
 
   const OwnSchedule& own_;
@@ -238,6 +287,7 @@ class OrderCheck {
   std::vector<Known> known_;       ///< by stage
   std::vector<std::size_t> next_;  ///< turn that each stage has come to
   std::vector<bool> done_;
+  std::vector<std::vector<bool>> moved_;  ///< turns that are done before those in front of them
   Diagnostics found_;
 };
 

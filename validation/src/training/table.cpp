@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <string_view>
 #include <variant>
 #include <vector>
@@ -172,17 +173,54 @@ void warn_of_unknown_columns(const CsvFile& csv, Diagnostics& warnings) {
   }
 }
 
-void read_rows(CsvFile& csv, TrainingTables& out, Complaints& complaints) {
+/// Dimensions that a row may state beside its model's.
+constexpr std::array<std::pair<const char*, Whole>, 9> dimensions{{{"layers", &R::layers},
+                                                                   {"hidden", &R::hidden},
+                                                                   {"ffn", &R::ffn},
+                                                                   {"heads", &R::heads},
+                                                                   {"kv_heads", &R::kv_heads},
+                                                                   {"vocab", &R::vocab},
+                                                                   {"gated_mlp", &R::gated_mlp},
+                                                                   {"experts", &R::experts},
+                                                                   {"topk", &R::topk}}};
+/// Columns of the line where they stand.
+using Stated = std::array<int, dimensions.size()>;
+
+/// By how much two figures of one step may differ that a source has rounded.
+constexpr double most_rounding = 0.02;
+
+/// Of a step's time the first figure that there is counts (measured_step): others that say something else are told.
+void compare_times(const TrainingRow& row, const std::map<std::string, Location>& places, Diagnostics& warnings) {
+  if (!row.iter_s || !row.gbs || !row.gpus) return;
+  const auto compare = [&](const char* column, std::optional<double> rate, double work) {
+    if (!(rate.value_or(0) > 0)) return;
+    const double time = work / *rate;
+    if (std::abs(time - *row.iter_s) <= most_rounding * *row.iter_s) return;
+    warnings.push_back(
+        {places.at(column),
+         fmt::format("{} is '{:.10g}', a step of {:.6g} s, beside iter_s '{:.10g}'", column, *rate, time, *row.iter_s),
+         "iter_s is taken; correct one of them, or leave the wrong one empty"});
+  };
+  compare("samples_s", row.samples_s, *row.gbs);
+  if (row.seq) compare("tok_s_gpu", row.tok_s_gpu, static_cast<double>(*row.gbs) * *row.seq / *row.gpus);
+}
+
+void read_rows(CsvFile& csv, TrainingTables& out, std::vector<Stated>& stated, Complaints& complaints) {
   warn_of_unknown_columns(csv, out.warnings);
   std::vector<Cell> cells;
   while (csv.next_row(cells, complaints)) {
     TrainingRow row;
     row.where = csv.at(1);
+    std::map<std::string, Location> places;
     for (std::size_t i = 0; i < cells.size(); ++i)
       if (const Column* column = find_column(csv.heading()[i])) {
-        put(*column, cells[i], csv.at(cells[i].column), row, complaints);
-        check_word(column->name, cells[i], csv.at(cells[i].column), out.warnings, complaints);
+        const Location& at = places[column->name] = csv.at(cells[i].column);
+        put(*column, cells[i], at, row, complaints);
+        check_word(column->name, cells[i], at, out.warnings, complaints);
       }
+    compare_times(row, places, out.warnings);
+    Stated& columns_of_row = stated.emplace_back();
+    for (std::size_t d = 0; d < dimensions.size(); ++d) columns_of_row[d] = places[dimensions[d].first].column;
     for (const auto& [name, value] : {std::pair{"row_id", &row.row_id}, std::pair{"source_id", &row.source_id}})
       if (value->empty()) complaints.add(csv.at(1), fmt::format("{} is empty", name), "expected a name");
     if (row.iter_s && *row.iter_s == 0)
@@ -225,10 +263,19 @@ void read_sources(CsvFile& csv, std::map<std::string, std::string>& out, Complai
   }
 }
 
-/// What a row leaves open is its model's.
-void fill_in(const Models& models, TrainingRow& row) {
+/// What a row leaves open is its model's. What it has otherwise is told, but fewer layers: models are cut short for few
+/// GPUs.
+void fill_in(const Models& models, const Stated& stated, TrainingRow& row, Diagnostics& warnings) {
   const auto found = models.find(row.model_id);
   if (found == models.end()) return;
+  for (std::size_t d = 0; d < dimensions.size(); ++d) {
+    const auto [name, value] = dimensions[d];
+    const std::optional<int> own = row.*value, of_model = found->second.*value;
+    if (!own || !of_model || *own == *of_model || (value == &R::layers && *own < *of_model)) continue;
+    warnings.push_back({{row.where.file, row.where.line, stated[d]},
+                        fmt::format("{} is '{}', and {} of model '{}'", name, *own, *of_model, printable(row.model_id)),
+                        fmt::format("{} is taken; correct one of them, or name another model", *own)});
+  }
   const auto take = [&](Whole value) {
     if (!(row.*value)) row.*value = found->second.*value;
   };
@@ -242,12 +289,12 @@ bool is_rows(const CsvFile& csv) {
   return std::all_of(telling.begin(), telling.end(), [&](const char* name) { return csv.has(name); });
 }
 
-CsvKind training_steps(TrainingTables& out, Models& models) {
+CsvKind training_steps(TrainingTables& out, Models& models, std::vector<Stated>& stated) {
   return {"training steps",
           fmt::format("expected a table of training steps, with the columns {} and more", fmt::join(telling, ", ")),
           [&](CsvFile& csv, Complaints& complaints) {
             if (is_rows(csv))
-              read_rows(csv, out, complaints);
+              read_rows(csv, out, stated, complaints);
             else if (csv.has("model_id") && csv.has("hidden") && !csv.has("row_id"))
               read_models(csv, models, complaints);
             else if (csv.has("source_id") && csv.has("title") && !csv.has("row_id"))
@@ -263,22 +310,24 @@ CsvKind training_steps(TrainingTables& out, Models& models) {
 Result<TrainingTables> load_training(const std::vector<std::string>& paths, const Location& asked_by) {
   TrainingTables out;
   Models models;
-  const CsvKind kind = training_steps(out, models);
+  std::vector<Stated> stated;
+  const CsvKind kind = training_steps(out, models, stated);
   Complaints complaints;
   for (const std::string& path : paths) read_tables(path, asked_by, kind, complaints, out.warnings);
   check_row_ids(out.rows, complaints);
   if (complaints.empty() && out.rows.empty())
     complaints.add(asked_by, "no row of a training step was read", kind.expected);
   if (!complaints.empty()) return complaints.take();
-  for (TrainingRow& row : out.rows) fill_in(models, row);
+  for (std::size_t i = 0; i < out.rows.size(); ++i) fill_in(models, stated[i], out.rows[i], out.warnings);
   return out;
 }
 
 Result<TrainingTables> read_training_csv(std::istream& in, const std::string& file) {
   TrainingTables out;
   Models none;
+  std::vector<Stated> unused;
   Complaints complaints;
-  read_table(in, file, training_steps(out, none), complaints);
+  read_table(in, file, training_steps(out, none, unused), complaints);
   check_row_ids(out.rows, complaints);
   if (!complaints.empty()) return complaints.take();
   return out;
