@@ -169,6 +169,8 @@ const Graph* graph_of(const Question& q) {
     case Algorithm::tree:
     case Algorithm::pat:
       return &q.c.tree;
+    case Algorithm::nvls_tree:
+      return &*q.c.nvls;
     default:
       return nullptr;
   }
@@ -215,10 +217,10 @@ Fabric by_nics_of_pairs(const Question& q, const Fabric& machine) {
                             machine);
 }
 
-/// By which NICs rings and trees pass nodes: those that each node's own search found, like nodes or not. A channel's
-/// number says which, and whether a rank is the first of its node there, never its peer; to a NIC that is not beside it
-/// a rank has the same one through another GPU, or the host [src/graph/search.cc, ncclTopoGetNetDev]. Only sends and
-/// receives, which no graph has, go by the receiver's rail.
+/// By which NICs rings, trees and heads of NVLS trees pass nodes: those that each node's own search found, like nodes
+/// or not. A channel's number says which, and whether a rank is the first of its node there, never its peer; to a NIC
+/// that is not beside it a rank has the same one through another GPU, or the host [src/graph/search.cc,
+/// ncclTopoGetNetDev]. Only sends and receives, which no graph has, go by the receiver's rail.
 Fabric by_searched_nics(const Question& q, const Graph& graph, const Fabric& machine) {
   const ChannelOrders orders(q.fabric, q.group);
   std::vector<std::vector<Fabric::PortsOfLane>> ports(
