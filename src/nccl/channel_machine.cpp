@@ -12,8 +12,10 @@
 #include "collcast/topology/wiring.hpp"
 #include "nccl/channel_orders.hpp"
 #include "nccl/collnet_machine.hpp"
+#include "nccl/groups_nodes.hpp"
 #include "nccl/nearest_nics.hpp"
 #include "nccl/nvlink_ways.hpp"
+#include "nccl/pair_loads.hpp"
 #include "nccl/pair_rates.hpp"
 #include "nccl/spine_loads.hpp"
 
@@ -125,19 +127,15 @@ Fabric relayed(const Question& q, const Rates& rates, const Fabric& machine) {
   // A reduction in the network is reached by heads, beside their NICs.
   const int nics = machine.nics_per_node();
   if (!rates.by_receivers_rail || rates.reduces || nics == 0) return machine;
-  std::map<int, std::vector<bool>> of_nodes;
-  for (int i = 0; i < q.group.size(); ++i) {
-    const Rank rank = on_machine(q, machine, q.group[i]);
-    std::vector<bool>& beside = of_nodes[static_cast<int>(machine.node_of(rank).value())];
-    beside.resize(static_cast<std::size_t>(nics));
-    for (int turn = 0; turn < nics; ++turn)
-      beside[static_cast<std::size_t>(machine.nic_of(rank, turn * machine.ranks_per_node()))] = true;
-  }
-  const std::vector<bool>& first = of_nodes.begin()->second;
-  if (std::ranges::all_of(of_nodes, [&](const auto& one) { return one.second == first; })) return machine;
+  const GroupsNodes groups_nodes = by_node(q.fabric, q.group);
+  if (unlike_nodes(groups_nodes).size() == 1) return machine;
+  const System system = system_of(q.fabric.spec(), q.c.compute_capability, q.c.environment);
   std::vector<bool> all(static_cast<std::size_t>(machine.nodes()) * static_cast<std::size_t>(nics));
-  for (const auto& [node, beside] : of_nodes)
-    std::copy(beside.begin(), beside.end(), all.begin() + std::ptrdiff_t{node} * nics);
+  for (const auto& [node, gpus] : groups_nodes)
+    for (const int gpu : gpus)
+      for (const int nic : relayed_nics(system, gpu))
+        all[static_cast<std::size_t>(node.value()) * static_cast<std::size_t>(nics) + static_cast<std::size_t>(nic)] =
+            true;
   return machine.with_relays(std::move(all));
 }
 
@@ -169,6 +167,8 @@ const Graph* graph_of(const Question& q) {
     case Algorithm::tree:
     case Algorithm::pat:
       return &q.c.tree;
+    case Algorithm::nvls_tree:
+      return &*q.c.nvls;
     default:
       return nullptr;
   }
@@ -207,18 +207,21 @@ Fabric by_nvlink_ways(const Question& q, const Fabric& machine) {
   return machine.with_ways(ways);
 }
 
-/// Sends and receives by the NICs that NCCL has for them. Where nodes have unlike GPUs, of which each takes as many in
-/// turn as any has, by those that the machine spreads its GPUs over.
-Fabric by_nics_of_pairs(const Question& q, const Fabric& machine) {
-  if (!q.plan.point_to_point || q.c.nodes == 1 || q.c.pairs.loads) return machine;
-  return with_nics_of_pairs(system_of(q.fabric.spec(), q.c.compute_capability, q.c.environment), gpus_of_each_node(q),
-                            machine);
+/// Sends and receives by the NICs that NCCL has for them.
+Fabric by_nics_of_pairs(const Question& q, const Rates& rates, const Fabric& machine) {
+  if (!q.plan.point_to_point || q.c.nodes == 1 || machine.nics_per_node() == 0) return machine;
+  const System system = system_of(q.fabric.spec(), q.c.compute_capability, q.c.environment);
+  std::vector<std::vector<int>> nics = nics_of_ranks(system, q.fabric, q.group, rates.nics_of_gpu);
+  std::vector<std::vector<int>> all(static_cast<std::size_t>(machine.rank_count()));
+  for (int i = 0; i < q.group.size(); ++i)
+    all[on_machine(q, machine, q.group[i]).value()] = std::move(nics[static_cast<std::size_t>(i)]);
+  return machine.with_nearest(std::move(all));
 }
 
-/// By which NICs rings and trees pass nodes: those that each node's own search found, like nodes or not. A channel's
-/// number says which, and whether a rank is the first of its node there, never its peer; to a NIC that is not beside it
-/// a rank has the same one through another GPU, or the host [src/graph/search.cc, ncclTopoGetNetDev]. Only sends and
-/// receives, which no graph has, go by the receiver's rail.
+/// By which NICs rings, trees and heads of NVLS trees pass nodes: those that each node's own search found, like nodes
+/// or not. A channel's number says which, and whether a rank is the first of its node there, never its peer; to a NIC
+/// that is not beside it a rank has the same one through another GPU, or the host [src/graph/search.cc,
+/// ncclTopoGetNetDev]. Only sends and receives, which no graph has, go by the receiver's rail.
 Fabric by_searched_nics(const Question& q, const Graph& graph, const Fabric& machine) {
   const ChannelOrders orders(q.fabric, q.group);
   std::vector<std::vector<Fabric::PortsOfLane>> ports(
@@ -274,13 +277,6 @@ Fabric with_channels(const Question& q, const Rates& rates, const Fabric& machin
 
 }  // namespace
 
-int most_nics_of_a_gpu(const Question& q) {
-  const std::vector<int> gpus = gpus_of_each_node(q);
-  if (gpus.empty() || q.fabric.nics_per_node() == 0) return 1;
-  const System system = system_of(q.fabric.spec(), q.c.compute_capability, q.c.environment);
-  return pair_nics(system, nearest_nics(system, gpus), gpus).most_of_gpu;
-}
-
 Rates rates_of(const Question& q, const Limits& l, double chunk) {
   const Communicator& c = q.c;
   Rates out;
@@ -305,7 +301,7 @@ Result<Fabric> machine_of_channels(const Question& q, const Rates& rates) {
   const Result<Fabric> machine =
       Fabric::build(seen_by_channels(q.fabric.spec(), with_nvlink_ways(q, rates)), q.fabric.nodes());
   if (!machine) return machine.errors();
-  return with_channels(q, rates, by_nvlink_ways(q, relayed(q, rates, by_nics_of_pairs(q, *machine))));
+  return with_channels(q, rates, by_nvlink_ways(q, relayed(q, rates, by_nics_of_pairs(q, rates, *machine))));
 }
 
 Result<Program> assembled(const Question& q, const Rates& rates, Pattern pattern, double start) {

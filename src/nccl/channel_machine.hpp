@@ -1,6 +1,7 @@
 // The machine as the channels of a run see it: what every simulation of library nccl runs on.
 #pragma once
 
+#include <limits>
 #include <optional>
 #include <set>
 
@@ -24,6 +25,7 @@ struct Rates {
   double way = 0;                  ///< seconds from NIC to NIC that the closed form counts: a longer way is cut to it
   bool by_receivers_rail = false;  ///< a node is left by the NIC of the receiver's rail, over NVLink to a GPU beside it
   int nics_beside = 1;             ///< with that: each is reached by a GPU of its own, where routes take the first
+  int nics_of_gpu = std::numeric_limits<int>::max();  ///< of those that its pairs go by in turn
   std::optional<std::set<int>> nvlinks_of;  ///< GPUs of a node that keep the straight NVLinks between them; none: all
   bool through_gpus = true;                 ///< these pass on what others send, where that is the way
   int switch_members = 0;                   ///< further ranks of every node, on its switch
@@ -43,8 +45,6 @@ struct Question {
   double bytes() const { return static_cast<double>(size.value()); }
 };
 
-/// NICs by which the channels of a GPU's pairs go in turn, of the GPU that has most; 1 where nodes have unlike GPUs.
-int most_nics_of_a_gpu(const Question&);
 /// For a run whose longest message is `chunk` bytes.
 Rates rates_of(const Question&, const Limits&, double chunk);
 /// The machine as channels see it.

@@ -54,7 +54,8 @@ std::optional<ChannelNics> ChannelOrders::nics_of_node(int node, const Graph& gr
   const Found here = found(node, graph);
   if (here.nics.empty() || here.nics.size() != here.order.size()) return std::nullopt;
   const auto at = static_cast<std::size_t>(channel) % here.nics.size();
-  const bool is_of_gpus = here.order[at].size() == gpus.size() &&
+  const std::size_t members = graph.pattern == GraphPattern::nvls ? 1 : gpus.size();
+  const bool is_of_gpus = here.order[at].size() == members &&
                           std::ranges::all_of(here.order[at], [&](int gpu) { return gpus.contains(gpu); });
   if (!is_of_gpus) return std::nullopt;
   return here.nics[at];

@@ -30,7 +30,8 @@ class ChannelOrders {
   std::vector<int> ranks_of_nodes() const;
   /// Of one node: the search's order of a channel there, ascending where it is not of just these GPUs.
   std::vector<int> of_node(int node, const Graph&, int channel) const;
-  /// Of one node: by which NICs the search has that channel there; nothing where it says none, or is not of these GPUs.
+  /// Of one node: by which NICs the search has that channel, or head of NVLS, there; nothing where it says none, or is
+  /// not of these GPUs.
   std::optional<ChannelNics> nics_of_node(int node, const Graph&, int channel) const;
   /// Of one node: its GPUs ascending, from the one on and around that has this head of NVLS.
   std::vector<int> from_head(int node, const Graph& nvls, int head) const;

@@ -123,7 +123,8 @@ void keep_slowest(Graph& into, const Graph& other, const std::vector<int>& gpus)
 
 void keep_slowest(PairNics& into, const PairNics& other) {
   into.nics = std::min(into.nics, other.nics);
-  into.of_gpu = std::min(into.of_gpu, other.of_gpu);
+  into.of_gpu = std::max(into.of_gpu, other.of_gpu);
+  into.even = into.even && other.even;
   into.nic_rate = std::min(into.nic_rate, other.nic_rate);
   into.gpu_rate = std::min(into.gpu_rate, other.gpu_rate);
 }
@@ -490,13 +491,15 @@ NicTerms nic_terms(const Found& found, const System& system, int nodes) {
   return out;
 }
 
-PairTerms pair_terms(const PairNics& nics, bool relayed, const Fabric& fabric, const Group& group, bool alike) {
+PairTerms pair_terms(const PairNics& nics, bool relayed, const System& system, const Fabric& fabric, const Group& group,
+                     bool alike) {
   PairTerms out;
   out.nics = nics.nics;
   out.nics_of_gpu = nics.of_gpu;
   out.nic_rate = Bandwidth(nics.nic_rate * 1e9);
   out.gpu_rate = Bandwidth(nics.gpu_rate * 1e9);
-  if (!alike && fabric.nics_per_node() > 0) out.loads = pair_loads(fabric, group, out.nics_of_gpu, relayed);
+  if (!(alike && nics.even) && fabric.nics_per_node() > 0)
+    out.loads = pair_loads(system, fabric, group, out.nics_of_gpu, relayed);
   out.relayed = relayed;
   return out;
 }
@@ -554,7 +557,7 @@ Result<Communicator> connect(const Fabric& fabric, const Group& group, const Env
   const bool relayed =
       out.nvlink && seen->environment.relays() && seen->environment.pxn_of_pairs &&
       std::ranges::all_of(unlike, [&](const auto& gpus) { return relays_over_nvlink(seen->system, gpus); });
-  out.pairs = pair_terms(searched->found.of_pairs, relayed, fabric, group, unlike.size() == 1);
+  out.pairs = pair_terms(searched->found.of_pairs, relayed, seen->system, fabric, group, unlike.size() == 1);
   const Root root{gpu_in_node(fabric, group[0]), nodes.at(fabric.node_of(group[0]))};
   out.gpu = gpu_terms(out, searched->found, seen->system, nodes, root);
   if (out.nodes > 1) out.network_latency = network_latency(fabric, nodes);

@@ -428,27 +428,33 @@ double pairs_of_line(const Communicator& c, const Plan& plan, bool one_way) {
          (plan.protocol_between == Protocol::ll ? fitted::ll_nic_payload : 1);
 }
 
-/// Where nodes have unlike GPUs: the rank that has most to do with its peers, and the NIC that most goes through.
+/// Where nodes have unlike GPUs, or these unlike numbers of NICs: the rank that has most to do with its peers, and the
+/// NIC that most goes through.
 Exchange exchange_of_unlike(const Communicator& c, CollectiveKind kind, double bytes, const Plan& plan) {
   const bool to_next = kind == CollectiveKind::sendrecv, all_send = kind == CollectiveKind::alltoall;
   const bool scatters = kind == CollectiveKind::scatter;
-  const PairLoads& loads = *c.pairs.loads;
   const int fewest = *std::min_element(c.ranks_of_nodes.begin(), c.ranks_of_nodes.end());
   Exchange out;
   out.per_peer = to_next ? bytes : bytes / c.ranks;
-  out.local_peers = to_next ? (c.most_on_a_node > 1 ? 1 : 0) : (all_send ? c.most_on_a_node : loads.ranks_of_root) - 1;
-  out.remote_peers = to_next ? 1 : c.ranks - (all_send ? fewest : loads.ranks_of_root);
+  out.local_peers = to_next ? (c.most_on_a_node > 1 ? 1 : 0)
+                            : (all_send ? c.most_on_a_node : c.pairs.loads.front().ranks_of_root) - 1;
+  out.remote_peers = to_next ? 1 : c.ranks - (all_send ? fewest : c.pairs.loads.front().ranks_of_root);
   out.own_bytes = to_next ? 0 : out.per_peer;
   out.to_peers = to_peers(c.gpu.pair_rates, kind);
-  out.turns = std::min(c.pairs.nics_of_gpu, plan.channels_between * static_cast<int>(out.remote_peers));
+  out.turns = std::clamp(plan.channels_between * static_cast<int>(out.remote_peers), 1, c.pairs.nics_of_gpu);
+  const PairLoads& loads = c.pairs.loads[static_cast<std::size_t>(out.turns - 1)];
+  out.lanes = loads.lanes;
   // Straight NVLinks' rates have them.
   if (c.nvswitch && (all_send || scatters)) out.relayed_peers = all_send ? loads.relayed : loads.relayed_of_root;
-  const double busiest = to_next ? loads.next : all_send ? loads.alltoall : scatters ? loads.scatter : loads.gather;
+  const PairLoads::Busiest& busiest = to_next    ? loads.next
+                                      : all_send ? loads.alltoall
+                                      : scatters ? loads.scatter
+                                                 : loads.gather;
   out.nics = 1;
-  out.own_nics = scatters ? out.remote_peers / busiest : out.turns;
-  out.nic_bytes = out.per_peer * busiest;
+  out.own_nics = all_send ? loads.fewest_nics : out.remote_peers / busiest.nic;
+  out.nic_bytes = out.per_peer * busiest.nic;
   const bool one_way = to_next && fewest > 1 && c.pairs.nics > 1 && !over_host(c);
-  const double line = c.pairs.nic_rate.value(), way = c.pairs.gpu_rate.value() / out.turns;
+  const double line = c.pairs.nic_rate.value(), way = c.pairs.gpu_rate.value() * busiest.nic / busiest.way;
   out.of_line = pairs_of_line(c, plan, one_way);
   out.nics_rate = out.of_line * std::min(line, way);
   out.nics_name = way < line ? "PCIe to the NICs" : nics_name(c);
@@ -467,6 +473,7 @@ Exchange exchange_of_alike(const Communicator& c, CollectiveKind kind, double by
   out.to_peers = to_peers(c.gpu.pair_rates, kind);
   if (out.remote_peers == 0) return out;
   out.turns = std::min(c.pairs.nics_of_gpu, plan.channels_between * static_cast<int>(out.remote_peers));
+  out.lanes = out.turns;
   const double all_nics = c.pairs.nics * out.turns / c.pairs.nics_of_gpu;
   // Of PXN: what leaves by the NICs of other rails goes to the GPUs beside them.
   const double relayed = c.pairs.relayed ? others * (1 - std::min(1.0, out.turns / all_nics)) : 0;
@@ -497,7 +504,8 @@ double parts_over_pcie(const PcieLoads& loads, CollectiveKind kind) {
 }  // namespace
 
 Exchange exchange_of(const Communicator& c, CollectiveKind kind, double bytes, const Plan& plan) {
-  Exchange out = c.pairs.loads ? exchange_of_unlike(c, kind, bytes, plan) : exchange_of_alike(c, kind, bytes, plan);
+  Exchange out =
+      !c.pairs.loads.empty() ? exchange_of_unlike(c, kind, bytes, plan) : exchange_of_alike(c, kind, bytes, plan);
   out.over_pcie = parts_over_pcie(c.gpu.over_pcie, kind);
   return out;
 }
@@ -559,7 +567,8 @@ PointToPoint point_to_point(const Communicator& c, const Exchange& e, const Plan
         std::min(e.per_peer / plan.channels, slot(c.environment, plan.protocol)) / (fitted::p2p_own_copy * 1e9);
   out.pair = pair_threads(c, e, plan);
   out.pcie = e.per_peer * e.over_pcie / pcie_share_of_pairs(c, plan);
-  const double ranks_per_nic = c.pairs.loads      ? std::max(1.0, c.pairs.loads->ranks_of_nic)
+  const double ranks_per_nic = !c.pairs.loads.empty()
+                                   ? std::max(1.0, c.pairs.loads[static_cast<std::size_t>(e.turns - 1)].ranks_of_nic)
                                : c.pairs.nics > 0 ? std::max(1.0, static_cast<double>(c.ranks_per_node) / c.pairs.nics)
                                                   : 1;
   out.gaps = us * std::max(0.0, e.remote_peers / e.own_nics - fitted::slots) * fitted::p2p_message_gap * ranks_per_nic;

@@ -207,7 +207,8 @@ struct Exchange {
   double nics = 0;           ///< how many those are
   double nics_rate = 0;      ///< of them together, bytes per second
   const char* nics_name = "NIC";
-  int turns = 1;         ///< NICs of one rank, by which its channels go in turn
+  int lanes = 1;         ///< of a pair, by which its channels go by NICs in turn
+  int turns = 1;         ///< NICs of one rank that these are, at the most
   double of_line = 1;    ///< payload of what lines of the network carry
   double own_nics = 1;   ///< that send for this one rank, by PXN too
   double over_pcie = 0;  ///< of PcieLoads

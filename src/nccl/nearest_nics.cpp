@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <set>
 #include <utility>
 
@@ -179,35 +180,45 @@ std::size_t nearest_gpus(const System& system, const std::vector<int>& gpus, int
 
 }  // namespace
 
-PairNics pair_nics(const System& system, const Nearest& near, const std::vector<int>& gpus) {
-  PairNics out{0, system.nics, 1, system.nic_speed, unlimited};
-  std::map<int, double> gpus_of_nic;
-  for (const int gpu : gpus) {
-    OwnNics own = own_nics(system, near, gpu);
-    if (own.nics.empty()) continue;
-    const std::size_t all = own.nics.size(), sharing = nearest_gpus(system, gpus, own.nics.front());
-    own = in_turn(std::move(own), gpu);
-    const std::size_t turns = (all + sharing - 1) / sharing;
-    for (std::size_t k = 0; k < turns; ++k) {
-      const int nic = own.nics[k];
-      gpus_of_nic[nic] += 1.0 / static_cast<double>(turns);
-      out.nic_rate = std::min(out.nic_rate, at_nic(system, nic, &System::Edge::rate));
-    }
-    out.of_gpu = std::min(out.of_gpu, static_cast<int>(turns));
-    out.most_of_gpu = std::max(out.most_of_gpu, static_cast<int>(turns));
-    out.gpu_rate = std::min(out.gpu_rate, own.rate);
-  }
-  const auto count = static_cast<double>(gpus.size());
-  double busiest = 0, by_host = 0;
-  for (const auto& [nic, with] : gpus_of_nic) busiest = std::max(busiest, with);
-  for (const Nearest::Link& link : near.links) by_host += link.rate / 2;
-  if (busiest > 0) out.nics = count / busiest;
-  if (by_host > 0) out.gpu_rate = std::min(out.gpu_rate, by_host / count);
+std::vector<int> nics_of_pairs(const System& system, const Nearest& near, const std::vector<int>& gpus, int gpu) {
+  std::vector<int> out = in_turn(own_nics(system, near, gpu), gpu).nics;
+  if (out.empty()) return out;
+  const std::size_t sharing = nearest_gpus(system, gpus, *std::ranges::min_element(out));
+  out.resize((out.size() + sharing - 1) / sharing);
   return out;
 }
 
-std::vector<int> nics_of_pairs(const System& system, const Nearest& near, int gpu) {
-  return in_turn(own_nics(system, near, gpu), gpu).nics;
+PairNics pair_nics(const System& system, const Nearest& near, const std::vector<int>& gpus) {
+  PairNics out{0, 1, true, system.nic_speed, unlimited};
+  std::vector<std::vector<int>> of_gpus;
+  for (const int gpu : gpus) {
+    std::vector<int> nics = nics_of_pairs(system, near, gpus, gpu);
+    if (nics.empty()) continue;
+    for (const int nic : nics) out.nic_rate = std::min(out.nic_rate, at_nic(system, nic, &System::Edge::rate));
+    out.gpu_rate = std::min(out.gpu_rate, own_nics(system, near, gpu).rate);
+    out.of_gpu = std::max(out.of_gpu, static_cast<int>(nics.size()));
+    of_gpus.push_back(std::move(nics));
+  }
+  const auto most = static_cast<std::size_t>(out.of_gpu);
+  out.even = std::ranges::all_of(of_gpus, [&](const auto& nics) { return nics.size() == most; });
+  // GPUs of the busiest NIC where each takes so many.
+  const auto busiest = [&](std::size_t taken) {
+    std::map<int, double> gpus_of_nic;
+    double all = 0;
+    for (const std::vector<int>& nics : of_gpus)
+      for (std::size_t k = 0; k < std::min(taken, nics.size()); ++k)
+        all = std::max(all, gpus_of_nic[nics[k]] += 1.0 / static_cast<double>(std::min(taken, nics.size())));
+    return all;
+  };
+  const double of_all = busiest(most);
+  for (std::size_t taken = 1; taken < most; ++taken)
+    out.even = out.even && std::abs(busiest(taken) * static_cast<double>(taken) - of_all * out.of_gpu) < 1e-9;
+  const auto count = static_cast<double>(gpus.size());
+  double by_host = 0;
+  for (const Nearest::Link& link : near.links) by_host += link.rate / 2;
+  if (of_all > 0) out.nics = count / of_all;
+  if (by_host > 0) out.gpu_rate = std::min(out.gpu_rate, by_host / count);
+  return out;
 }
 
 bool is_beside(const System& system, int gpu, int nic) {
@@ -215,12 +226,9 @@ bool is_beside(const System& system, int gpu, int nic) {
   return std::ranges::find(nics, nic) != nics.end();
 }
 
-Fabric with_nics_of_pairs(const System& system, const std::vector<int>& gpus, const Fabric& machine) {
-  if (machine.nics_per_node() == 0) return machine;
-  const Nearest near = nearest_nics(system, gpus);
-  std::vector<std::vector<int>> of_gpus;
-  for (int gpu = 0; gpu < system.gpus; ++gpu) of_gpus.push_back(nics_of_pairs(system, near, gpu));
-  return machine.with_nearest(of_gpus);
+std::vector<int> relayed_nics(const System& system, int gpu) {
+  OwnNics own = without_relays(system, gpu);
+  return own.type < PathType::pxn ? std::move(own.nics) : std::vector<int>();
 }
 
 double rate_of_nics(const System& system, const Nearest& near, int nics) {

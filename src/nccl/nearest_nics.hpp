@@ -7,7 +7,6 @@
 #include <utility>
 #include <vector>
 
-#include "collcast/topology/fabric.hpp"
 #include "nccl/search_speeds.hpp"
 #include "nccl/system.hpp"
 
@@ -51,18 +50,18 @@ Room room_of(const System&, const Nearest&);
 /// at the GPU's number, by which two of a group may meet at one of several NICs [src/graph/topo.cc,
 /// ncclTopoGetLocalNet]; a GPU that has none takes all in turn that it reaches by PXN.
 struct PairNics {
-  double nics = 0;      ///< of a node; where some have more than others, as many as move all at the pace of the busiest
-  int of_gpu = 1;       ///< that each GPU has at least
-  int most_of_gpu = 1;  ///< that one of them has
+  double nics = 0;   ///< of a node; where some have more than others, as many as move all at the pace of the busiest
+  int of_gpu = 1;    ///< that each GPU has, or the one that has most
+  bool even = true;  ///< all have as many, and of however many that are taken each NIC has as many GPUs
   double nic_rate = 0, gpu_rate = 0;  ///< GB/s of one NIC and its slot; of a GPU's way to its NICs
 };
 PairNics pair_nics(const System&, const Nearest&, const std::vector<int>& gpus);
-/// A GPU's, in the order in which its pairs' channels take them.
-std::vector<int> nics_of_pairs(const System&, const Nearest&, int gpu);
+/// Those of one of these GPUs, in the order in which its pairs' channels take them.
+std::vector<int> nics_of_pairs(const System&, const Nearest&, const std::vector<int>& gpus, int gpu);
 /// No NIC is nearer to the GPU, but for those that it reaches by PXN.
 bool is_beside(const System&, int gpu, int nic);
-/// The machine where pairs among these GPUs of each node go by those, in the order in which their channels take them.
-Fabric with_nics_of_pairs(const System&, const std::vector<int>& gpus, const Fabric&);
+/// NICs that the GPU sends to for others (PXN).
+std::vector<int> relayed_nics(const System&, int gpu);
 
 /// GB/s that each of `nics` of these moves: no more than its line rate, than its own links, or than its part of the
 /// ways to GPUs.

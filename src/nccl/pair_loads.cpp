@@ -1,7 +1,13 @@
 #include "nccl/pair_loads.hpp"
 
 #include <algorithm>
+#include <numeric>
 #include <set>
+#include <utility>
+
+#include "nccl/groups_nodes.hpp"
+#include "nccl/nearest_nics.hpp"
+#include "nccl/terms.hpp"
 
 namespace collcast::nccl {
 
@@ -11,14 +17,50 @@ double busiest(const LoadsByNic& loads) {
   return out;
 }
 
+std::vector<std::vector<int>> nics_of_ranks(const System& system, const Fabric& fabric, const Group& group, int most) {
+  const GroupsNodes nodes = by_node(fabric, group);
+  std::map<std::vector<int>, std::map<int, std::vector<int>>> known;  // by a node's GPUs, then by GPU
+  for (const auto& [node, gpus] : nodes) {
+    const auto [at, is_new] = known.try_emplace(gpus);
+    if (!is_new) continue;
+    const Nearest near = nearest_nics(system, gpus);
+    for (const int gpu : gpus) {
+      std::vector<int>& nics = at->second[gpu] = nics_of_pairs(system, near, gpus, gpu);
+      nics.resize(std::min(nics.size(), static_cast<std::size_t>(most)));
+      // None of those that NCCL has for it: as the machine's file has it.
+      const auto per_node = static_cast<std::uint32_t>(fabric.ranks_per_node());
+      if (nics.empty()) nics = {fabric.nic_of(Rank(node.value() * per_node + static_cast<std::uint32_t>(gpu)), 0)};
+    }
+  }
+  std::vector<std::vector<int>> out;
+  for (int i = 0; i < group.size(); ++i)
+    out.push_back(known.at(nodes.at(fabric.node_of(group[i]))).at(gpu_in_node(fabric, group[i])));
+  return out;
+}
+
 namespace {
 
-/// The group's ranks on a node, and by which NICs they are reached.
-struct NodeOfPairs {
-  int ranks = 0;
-  LoadsByNic by_nic;
-  std::set<int> beside;
+/// Lanes that a pair is simulated by, at the most.
+constexpr int most_lanes = 24;
 
+/// As many as give each rank's NICs the same share, whichever the peer's are.
+int lanes_of(const std::vector<std::vector<int>>& nics) {
+  int out = 1, most = 1;
+  for (const std::vector<int>& own : nics) {
+    const int count = std::max(1, static_cast<int>(own.size()));
+    most = std::max(most, count);
+    if (out <= most_lanes) out = std::lcm(out, count);
+  }
+  return out <= most_lanes ? out : most;
+}
+
+/// The group's ranks on a node, by which NICs they are reached, and which GPUs relay to which NICs.
+struct NodeOfPairs {
+  std::vector<int> ranks;
+  LoadsByNic by_nic;
+  std::map<int, std::vector<int>> beside;
+
+  int count() const { return static_cast<int>(ranks.size()); }
   double at(int nic) const {
     const auto found = by_nic.find(nic);
     return found == by_nic.end() ? 0 : found->second;
@@ -27,60 +69,61 @@ struct NodeOfPairs {
 
 class Pairs {
  public:
-  Pairs(const Fabric& fabric, const Group& group, int turns, bool relays)
-      : fabric_(fabric), group_(group), turns_(turns), relays_(relays) {
+  Pairs(const System& system, const Fabric& fabric, const Group& group, std::vector<std::vector<int>> nics, bool relays)
+      : fabric_(fabric), group_(group), nics_(std::move(nics)), lanes_(lanes_of(nics_)), relays_(relays) {
     for (int i = 0; i < group.size(); ++i) {
       NodeOfPairs& node = nodes_[fabric.node_of(group[i])];
-      ++node.ranks;
-      for (const int nic : nics(i, turns)) {
-        node.by_nic[nic] += 1.0 / turns;
-        all_[nic] += 1.0 / turns;
+      node.ranks.push_back(i);
+      for (const int nic : own(i)) {
+        node.by_nic[nic] += share(i);
+        all_[nic] += share(i);
       }
-      for (const int nic : nics(i, fabric.nics_per_node())) node.beside.insert(nic);
+      if (!relays) continue;
+      const auto [at, is_new] = relayed_by_.try_emplace(gpu(i));
+      if (is_new) at->second = relayed_nics(system, gpu(i));
+      for (const int nic : at->second) node.beside[nic].push_back(gpu(i));
     }
   }
 
-  double alltoall() const {
-    double most = 0;
+  PairLoads::Busiest alltoall() const {
+    Loads out, in;
     for (const auto& [id, node] : nodes_) {
-      LoadsByNic out = sent(node, node.by_nic, node.ranks);
-      for (const auto& [nic, ranks] : node.by_nic) most = std::max(most, ranks * (group_.size() - node.ranks));
-      most = std::max(most, busiest(out));
-    }
-    return most;
-  }
-  double scatter() const {
-    LoadsByNic own;
-    for (const int nic : nics(0, turns_)) own[nic] += 1.0 / turns_;
-    double most = busiest(sent(first(), own, 1));
-    for (const auto& [id, node] : nodes_)
-      if (&node != &first()) most = std::max(most, busiest(node.by_nic));
-    return most;
-  }
-  double gather() const { return static_cast<double>(group_.size() - first().ranks) / turns_; }
-  double next() const {
-    std::map<NodeId, LoadsByNic> out, in;
-    for (int i = 0; i < group_.size(); ++i) {
-      const int to = (i + 1) % group_.size();
-      const NodeId from_node = fabric_.node_of(group_[i]), to_node = fabric_.node_of(group_[to]);
-      if (from_node == to_node) continue;
-      const std::vector<int> leaving = nics(i, turns_), entering = nics(to, turns_);
-      for (std::size_t turn = 0; turn < leaving.size(); ++turn) {
-        const bool relayed = relays_ && nodes_.at(from_node).beside.contains(entering[turn]);
-        out[from_node][relayed ? entering[turn] : leaving[turn]] += 1.0 / turns_;
-        in[to_node][entering[turn]] += 1.0 / turns_;
+      double by_own = 0;
+      for (const auto& [nic, ranks] : all_) {
+        const double elsewhere = ranks - node.at(nic);
+        if (node.beside.contains(nic))
+          put(out[id], node, nic, -1, node.count() * elsewhere);
+        else
+          by_own += elsewhere;
+      }
+      for (const int i : node.ranks) {
+        for (const int nic : own(i)) {
+          out[id].nics[nic] += by_own * share(i);
+          out[id].gpus[gpu(i)] += by_own * share(i);
+          put(in[id], node, nic, gpu(i), (group_.size() - node.count()) * share(i));
+        }
       }
     }
-    double most = 0;
-    for (const auto* way : {&out, &in})
-      for (const auto& [node, loads] : *way) most = std::max(most, busiest(loads));
-    return most;
+    return most(out, in);
+  }
+  PairLoads::Busiest scatter() const {
+    return of_pairs([](int i) { return std::pair(0, i); });
+  }
+  PairLoads::Busiest gather() const {
+    return of_pairs([](int i) { return std::pair(i, 0); });
+  }
+  PairLoads::Busiest next() const {
+    return of_pairs([this](int i) { return std::pair(i, (i + 1) % group_.size()); });
   }
   double ranks_of_nic() const {
     double most = 0;
     for (const auto& [id, node] : nodes_) most = std::max(most, busiest(node.by_nic));
     return most;
   }
+  int fewest_nics() const {
+    return static_cast<int>(std::ranges::min_element(nics_, {}, &std::vector<int>::size)->size());
+  }
+  int lanes() const { return lanes_; }
   /// Parts that a rank, the root or the one that has most, sends over NVLink to GPUs beside other NICs than its own.
   double relayed_of_root() const { return relayed(0); }
   double most_relayed() const {
@@ -91,55 +134,89 @@ class Pairs {
   const NodeOfPairs& first() const { return nodes_.at(fabric_.node_of(group_[0])); }
 
  private:
-  /// A rank's next NIC is that of so many lanes further.
-  std::vector<int> nics(int rank, int turns) const {
-    std::vector<int> out;
-    for (int turn = 0; turn < turns; ++turn)
-      out.push_back(fabric_.nic_of(group_[rank], turn * fabric_.ranks_per_node()));
-    return out;
+  /// Of a node, in one direction.
+  struct OfNode {
+    LoadsByNic nics;
+    std::map<int, double> gpus;  ///< ways to NICs
+  };
+  using Loads = std::map<NodeId, OfNode>;
+
+  int gpu(int rank) const { return gpu_in_node(fabric_, group_[rank]); }
+  const std::vector<int>& own(int rank) const { return nics_[static_cast<std::size_t>(rank)]; }
+  double share(int rank) const { return 1.0 / static_cast<double>(own(rank).size()); }
+  int nic(int rank, int lane) const { return own(rank)[static_cast<std::size_t>(lane) % own(rank).size()]; }
+
+  /// By the way of that GPU, or where others relay to the NIC, of these.
+  static void put(OfNode& loads, const NodeOfPairs& node, int nic, int gpu, double parts) {
+    loads.nics[nic] += parts;
+    const auto beside = node.beside.find(nic);
+    if (beside == node.beside.end() || std::ranges::find(beside->second, gpu) != beside->second.end()) {
+      loads.gpus[gpu] += parts;
+      return;
+    }
+    for (const int other : beside->second) loads.gpus[other] += parts / static_cast<double>(beside->second.size());
+  }
+  static PairLoads::Busiest most(const Loads& out, const Loads& in) {
+    PairLoads::Busiest most;
+    for (const auto* way : {&out, &in})
+      for (const auto& [node, loads] : *way) {
+        most.nic = std::max(most.nic, busiest(loads.nics));
+        most.way = std::max(most.way, busiest(loads.gpus));
+      }
+    return most;
+  }
+
+  /// Of each rank its one pair.
+  template <class PairOf>
+  PairLoads::Busiest of_pairs(const PairOf& pair_of) const {
+    Loads out, in;
+    for (int i = 0; i < group_.size(); ++i) {
+      const auto [from, to] = pair_of(i);
+      const NodeId leaving = fabric_.node_of(group_[from]), entering = fabric_.node_of(group_[to]);
+      if (leaving == entering) continue;
+      for (int lane = 0; lane < lanes_; ++lane) {
+        const int entered = nic(to, lane);
+        const bool relayed = nodes_.at(leaving).beside.contains(entered);
+        put(out[leaving], nodes_.at(leaving), relayed ? entered : nic(from, lane), gpu(from), 1.0 / lanes_);
+        put(in[entering], nodes_.at(entering), entered, gpu(to), 1.0 / lanes_);
+      }
+    }
+    return most(out, in);
   }
 
   double relayed(int rank) const {
     if (!relays_) return 0;
     const NodeOfPairs& node = nodes_.at(fabric_.node_of(group_[rank]));
+    const std::vector<int>& near = relayed_by_.at(gpu(rank));
     double out = 0;
-    for (const int nic : node.beside)
-      if (const auto found = all_.find(nic); found != all_.end()) out += found->second - node.at(nic);
-    const std::vector<int> near = nics(rank, fabric_.nics_per_node());
-    for (const int nic : std::set<int>(near.begin(), near.end()))
-      if (const auto found = all_.find(nic); found != all_.end()) out -= found->second - node.at(nic);
-    return out;
-  }
-
-  /// Of a node some of whose ranks, so many on these NICs, send a part to each rank on other nodes.
-  LoadsByNic sent(const NodeOfPairs& node, const LoadsByNic& own, double senders) const {
-    LoadsByNic out;
-    double by_own = 0;
-    for (const auto& [nic, ranks] : all_) {
-      const double elsewhere = ranks - node.at(nic);
-      if (relays_ && node.beside.contains(nic))
-        out[nic] += senders * elsewhere;
-      else
-        by_own += elsewhere;
-    }
-    for (const auto& [nic, ranks] : own) out[nic] += ranks * by_own;
+    for (const auto& [nic, gpus] : node.beside)
+      if (const auto found = all_.find(nic); found != all_.end() && std::ranges::find(near, nic) == near.end())
+        out += found->second - node.at(nic);
     return out;
   }
 
   const Fabric& fabric_;
   const Group& group_;
-  int turns_;
+  std::vector<std::vector<int>> nics_;
+  int lanes_;
   bool relays_;
   std::map<NodeId, NodeOfPairs> nodes_;
   LoadsByNic all_;
+  std::map<int, std::vector<int>> relayed_by_;  // of GPUs
 };
 
 }  // namespace
 
-PairLoads pair_loads(const Fabric& fabric, const Group& group, int turns, bool relays) {
-  const Pairs pairs(fabric, group, turns, relays);
-  return {pairs.alltoall(),     pairs.scatter(),         pairs.gather(),       pairs.next(),
-          pairs.most_relayed(), pairs.relayed_of_root(), pairs.ranks_of_nic(), pairs.first().ranks};
+std::vector<PairLoads> pair_loads(const System& system, const Fabric& fabric, const Group& group, int most,
+                                  bool relays) {
+  std::vector<PairLoads> out;
+  for (int nics = 1; nics <= most; ++nics) {
+    const Pairs pairs(system, fabric, group, nics_of_ranks(system, fabric, group, nics), relays);
+    out.push_back({pairs.alltoall(), pairs.scatter(), pairs.gather(), pairs.next(), pairs.most_relayed(),
+                   pairs.relayed_of_root(), pairs.ranks_of_nic(), pairs.first().count(), pairs.fewest_nics(),
+                   pairs.lanes()});
+  }
+  return out;
 }
 
 }  // namespace collcast::nccl

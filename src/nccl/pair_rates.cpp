@@ -111,13 +111,13 @@ std::optional<Bandwidth> ring_rate(const System& system, const std::vector<std::
   return Bandwidth(static_cast<double>(orders.size()) / loads.busiest());
 }
 
-void add_ranks_by_nic(const System& system, const std::vector<int>& gpus, int turns, double times,
+void add_ranks_by_nic(const System& system, const std::vector<int>& gpus, int most, double times,
                       std::map<int, double>& out) {
   const Nearest near = nearest_nics(system, gpus);
   for (const int gpu : gpus) {
-    const std::vector<int> nics = nics_of_pairs(system, near, gpu);
-    for (std::size_t turn = 0; turn < static_cast<std::size_t>(turns) && !nics.empty(); ++turn)
-      out[nics[turn % nics.size()]] += times / turns;
+    const std::vector<int> nics = nics_of_pairs(system, near, gpus, gpu);
+    const std::size_t taken = std::min(nics.size(), static_cast<std::size_t>(most));
+    for (std::size_t k = 0; k < taken; ++k) out[nics[k]] += times / static_cast<double>(taken);
   }
 }
 

@@ -13,8 +13,9 @@
 
 namespace collcast::nccl {
 
-/// Adds so many times the ranks that pairs reach by each NIC of a node with these GPUs, which go by `turns` in turn.
-void add_ranks_by_nic(const System&, const std::vector<int>& gpus, int turns, double times, std::map<int, double>&);
+/// Adds so many times the ranks that pairs reach by each NIC of a node with these GPUs, which go by theirs in turn, by
+/// `most` at the most.
+void add_ranks_by_nic(const System&, const std::vector<int>& gpus, int most, double times, std::map<int, double>&);
 
 /// Of these GPUs, each a rank, in one of `nodes` nodes, with that root (none: the first); by data-sheet rates. What
 /// goes to ranks on other nodes, `beyond` by NIC, passes the NVLink to a GPU beside that NIC where the sender is not

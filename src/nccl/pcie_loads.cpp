@@ -147,12 +147,11 @@ class Node {
   /// All pairs, or those from and to that GPU.
   double alltoall() const {
     const Nearest near = nearest_nics(system_, gpus_);
-    const int turns = several_ ? pair_nics(system_, near, gpus_).most_of_gpu : 1;
     Links links(system_);
     for (const int from : gpus_) {
       for (const int to : gpus_)
         if (from != to) links.gpus(from, to);
-      for (const auto& [nic, parts] : by_nic(near, from, turns)) {
+      for (const auto& [nic, parts] : by_nic(near, from)) {
         links.out(from, nic, remote() * parts);
         links.in(nic, from, remote() * parts);
       }
@@ -165,7 +164,7 @@ class Node {
     Links links(system_);
     for (const int gpu : gpus_)
       if (gpu != root) sends ? links.gpus(root, gpu) : links.gpus(gpu, root);
-    for (const auto& [nic, parts] : by_nic(near, root, c_.pairs.nics_of_gpu))
+    for (const auto& [nic, parts] : by_nic(near, root))
       sends ? links.out(root, nic, remote() * parts) : links.in(nic, root, remote() * parts);
     return links.busiest();
   }
@@ -174,7 +173,7 @@ class Node {
     const Nearest near = nearest_nics(system_, gpus_);
     Links links(system_);
     for (const int gpu : gpus_)
-      for (const auto& [nic, parts] : by_nic(near, gpu, c_.pairs.nics_of_gpu))
+      for (const auto& [nic, parts] : by_nic(near, gpu))
         root_sends ? links.in(nic, gpu, parts) : links.out(gpu, nic, parts);
     return links.busiest();
   }
@@ -184,10 +183,8 @@ class Node {
     Links links(system_);
     for (std::size_t i = 0; i + (several_ ? 1 : 0) < gpus_.size(); ++i)
       links.gpus(gpus_[i], gpus_[(i + 1) % gpus_.size()]);
-    for (const auto& [nic, parts] : by_nic(near, gpus_.back(), c_.pairs.nics_of_gpu))
-      links.out(gpus_.back(), nic, parts);
-    for (const auto& [nic, parts] : by_nic(near, gpus_.front(), c_.pairs.nics_of_gpu))
-      links.in(nic, gpus_.front(), parts);
+    for (const auto& [nic, parts] : by_nic(near, gpus_.back())) links.out(gpus_.back(), nic, parts);
+    for (const auto& [nic, parts] : by_nic(near, gpus_.front())) links.in(nic, gpus_.front(), parts);
     return links.busiest();
   }
 
@@ -202,13 +199,12 @@ class Node {
     if (seconds > into.hop * (1 - 1e-9)) ++into.count;
   }
   double remote() const { return c_.ranks - static_cast<double>(gpus_.size()); }
-  /// Shares of a GPU's parts for other nodes, which go by so many NICs in turn.
-  std::map<int, double> by_nic(const Nearest& near, int gpu, int turns) const {
+  /// Shares of a GPU's parts for other nodes, which go by NICs in turn.
+  std::map<int, double> by_nic(const Nearest& near, int gpu) const {
     std::map<int, double> out;
     if (!several_) return out;
-    const std::vector<int> nics = nics_of_pairs(system_, near, gpu);
-    for (int turn = 0; turn < turns && !nics.empty(); ++turn)
-      out[nics[static_cast<std::size_t>(turn) % nics.size()]] += 1.0 / turns;
+    const std::vector<int> nics = nics_of_pairs(system_, near, gpus_, gpu);
+    for (const int nic : nics) out[nic] += 1.0 / static_cast<double>(nics.size());
     return out;
   }
 

@@ -300,19 +300,11 @@ double exchange_port(const Communicator& c, CollectiveKind kind, const Exchange&
   return kind == CollectiveKind::sendrecv ? p.local : p.local * (c.ranks - 1) / e.local_peers;
 }
 
-/// NICs of one rank, by which its channels go in turn. Of an alltoall, and of a scatter by the receivers' rails, as
-/// many as the GPU has that has most: the busiest NIC, which the closed form has, has parts of those that have one.
-int turns_of(const Question& q, const Exchange& e) {
-  const bool by_all = q.kind == CollectiveKind::alltoall || (q.kind == CollectiveKind::scatter && q.c.pairs.relayed);
-  if (!by_all || e.remote_peers == 0) return e.turns;
-  return std::max(e.turns, std::min(most_nics_of_a_gpu(q), q.plan.channels_between * static_cast<int>(e.remote_peers)));
-}
-
 /// Everything at once, by each of a rank's NICs in turn; the rank's own part takes its threads only.
 Result<Program> exchange_program(const Question& q) {
   const Communicator& c = q.c;
   const Exchange e = exchange_of(c, q.kind, q.bytes(), q.plan);
-  Result<Pattern> made = make_pattern({q.kind, q.group, q.size, q.root, {}}, {"direct", 1, turns_of(q, e), {}});
+  Result<Pattern> made = make_pattern({q.kind, q.group, q.size, q.root, {}}, {"direct", 1, e.lanes, {}});
   if (!made) return made.errors();
   Pattern pattern = std::move(made).value();
   // So many lanes further a GPU's next NIC is taken.
@@ -336,6 +328,7 @@ Result<Program> exchange_program(const Question& q) {
     rates.of_line = e.of_line;
     rates.by_receivers_rail = c.pairs.relayed;
     rates.nics_beside = c.nics.beside_gpu;
+    rates.nics_of_gpu = e.turns;
   }
   return assembled(q, rates, std::move(pattern), p.start + p.latency_inside + p.last_piece);
 }

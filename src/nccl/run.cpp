@@ -168,7 +168,7 @@ Run run_point_to_point(const Communicator& c, CollectiveKind kind, Bytes size, c
        {e.local_peers > 0 ? e.per_peer * (e.local_peers + e.relayed_peers) / p.local : 0, c.nvlink ? "NVLink" : "PCIe"},
        {p.pcie, "PCIe"},
        {e.remote_peers > 0 ? e.nic_bytes / e.nics_rate : 0, e.nics_name},
-       {c.spines ? over_spines(c, e.per_peer * parts_over_spines(*c.spines, kind, e.turns), e.of_line) : 0,
+       {c.spines ? over_spines(c, e.per_peer * parts_over_spines(*c.spines, kind, e.lanes), e.of_line) : 0,
         spines_name},
        {p.gaps, "messages"}});
   return finished(p.start, p.latency_inside + p.latency_between + p.last_piece, data, e.per_peer, 1);

@@ -218,7 +218,8 @@ struct Everybody {
     std::set<int> nodes;
   };
   std::map<int, std::vector<Alike>> pods;
-  /// Of one place in a pod and one GPU, by pod: from other pods they are reached by the same spine.
+  /// Of one place in a pod and one GPU, where nodes have the same GPUs, by pod: from other pods they are reached by the
+  /// same spine.
   std::vector<std::map<int, int>> places;
 };
 
@@ -226,7 +227,7 @@ Everybody everybody_of(const Job& job, const Uplinks& uplinks, int nodes_per_lea
   const GroupsNodes nodes = by_node(job.fabric, job.group);
   const std::vector<std::vector<int>> unlike = unlike_nodes(nodes);
   std::map<std::tuple<int, int, std::ptrdiff_t>, Everybody::Alike> senders;
-  std::map<std::pair<int, int>, std::map<int, int>> receivers;
+  std::map<std::tuple<int, int, std::ptrdiff_t>, std::map<int, int>> receivers;
   for (int i = 0; i < job.group.size(); ++i) {
     const auto rank = static_cast<int>(job.fabric.on_machine(job.group[i]).value());
     const int gpus = job.fabric.ranks_per_node(), gpu = rank % gpus, node = rank / gpus, pod = node / nodes_per_leaf;
@@ -234,7 +235,7 @@ Everybody everybody_of(const Job& job, const Uplinks& uplinks, int nodes_per_lea
     Everybody::Alike& one = senders[{pod, gpu, kind}];
     one.members.push_back(i);
     one.nodes.insert(uplinks.node(i));
-    receivers[{node % nodes_per_leaf, gpu}][pod] = i;
+    receivers[{node % nodes_per_leaf, gpu, kind}][pod] = i;
   }
   Everybody out;
   for (auto& [key, one] : senders) out.pods[std::get<0>(key)].push_back(std::move(one));
@@ -292,7 +293,9 @@ void add_pairs(const Job& job, int nodes_per_leaf, Counted& out) {
   if (!uplinks) return;
   const Everybody everybody = everybody_of(job, *uplinks, nodes_per_leaf);
   UplinkLoads alltoall, next, scatter, gather;
-  for (int turn = 0; turn < std::max(1, job.c.pairs.nics_of_gpu); ++turn) {
+  const PairTerms& pairs = job.c.pairs;
+  const int lanes = pairs.loads.empty() ? pairs.nics_of_gpu : pairs.loads.back().lanes;
+  for (int turn = 0; turn < lanes; ++turn) {
     // So many lanes further a GPU's next NIC is taken.
     const int lane = turn * job.fabric.ranks_per_node();
     add_alltoall(everybody, *uplinks, job.c.ranks, lane, alltoall);

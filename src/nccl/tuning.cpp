@@ -359,7 +359,7 @@ int channels_to_peer(const Communicator& c, std::int64_t bytes, Protocol p) {
 /// The root of a gather or scatter is the group's first rank.
 bool has_pairs_on_a_node(const Communicator& c, CollectiveKind kind) {
   const bool rooted = kind == CollectiveKind::gather || kind == CollectiveKind::scatter;
-  return (rooted && c.pairs.loads ? c.pairs.loads->ranks_of_root : c.most_on_a_node) > 1;
+  return (rooted && !c.pairs.loads.empty() ? c.pairs.loads.front().ranks_of_root : c.most_on_a_node) > 1;
 }
 
 Plan plan_of_pairs(const Communicator& c, CollectiveKind kind, Bytes size) {

@@ -97,11 +97,10 @@ int Fabric::rank_count() const { return nodes() * ranks_per_node(); }
 int Fabric::nics_per_node() const { return layout_->routes.ports_are_endpoints ? 0 : layout_->node.ports.count; }
 int Fabric::nic_of(Rank rank, int lane) const {
   check(nics_per_node() > 0 && lane >= 0, "the rank is reached by NICs");
-  const auto endpoint = static_cast<int>(on_machine(rank).value()) % ranks_per_node();
   const int node = static_cast<int>(on_machine(rank).value()) / ranks_per_node();
   if (const int said = layout_->said_ports(node, lane).nics.in; said >= 0) return said;
   if (layout_->drives > 0) lane = layout_->ways[static_cast<std::size_t>(lane) % layout_->ways.size()];
-  return layout_->routes.nearest.pick(endpoint, lane);
+  return layout_->nearest_port(on_machine(rank), lane);
 }
 std::span<const Link> Fabric::links() const { return layout_->links; }
 
@@ -175,12 +174,14 @@ Fabric Fabric::with_ways(std::span<const WayInNode> ways) const {
   return Fabric(std::make_shared<const Layout>(std::move(other)));
 }
 
-Fabric Fabric::with_nearest(const std::vector<std::vector<int>>& of_endpoints) const {
-  check(of_endpoints.size() <= static_cast<std::size_t>(ranks_per_node()), "of endpoints of a node");
-  for (const std::vector<int>& nics : of_endpoints)
+Fabric Fabric::with_nearest(std::vector<std::vector<int>> of_ranks) const {
+  check(layout_->part == nullptr && !is_placed() && layout_->detours == nullptr, "NICs are said of a whole machine");
+  check(of_ranks.size() == static_cast<std::size_t>(rank_count()), "of each rank");
+  for (const std::vector<int>& nics : of_ranks)
     for (const int nic : nics) check(nic >= 0 && nic < nics_per_node(), "nearest are NICs of a node");
   Layout other = *layout_;
-  topology::take_nearest(of_endpoints, other.routes);
+  other.nearest = std::make_shared<const std::vector<std::vector<int>>>(std::move(of_ranks));
+  other.as_built = false;
   return Fabric(std::make_shared<const Layout>(std::move(other)));
 }
 

@@ -33,6 +33,8 @@ struct Fabric::Layout {
   };
   std::shared_ptr<const std::vector<std::vector<SaidPorts>>> ports =
       nullptr;  ///< of lanes, in turn, by node; null: as the rule says
+  std::shared_ptr<const std::vector<std::vector<int>>> nearest =
+      nullptr;  ///< ports by rank, in the order of its lanes; null, and empty ones: as the rule says
   std::shared_ptr<const std::vector<int>> placement =
       nullptr;           ///< nodes of the machine, by the job's; null: as they are
   bool as_built = true;  ///< no link differs from those of other nodes
@@ -59,6 +61,13 @@ struct Fabric::Layout {
   bool leaves_by(int which, int port) const {
     return relays == nullptr || (*relays)[static_cast<std::size_t>(which) * static_cast<std::size_t>(node.ports.count) +
                                           static_cast<std::size_t>(port)];
+  }
+  int nearest_port(Rank rank, int lane) const {
+    const auto per_node = static_cast<std::uint32_t>(node.endpoints.count);
+    if (nearest == nullptr || (*nearest)[rank.value()].empty())
+      return routes.nearest.pick(static_cast<int>(rank.value() % per_node), lane);
+    const std::vector<int>& own = (*nearest)[rank.value()];
+    return own[static_cast<std::size_t>(lane) / per_node % own.size()];
   }
   /// Of a node for a lane; -1: those of the rule.
   SaidPorts said_ports(int which, int lane) const {
@@ -112,10 +121,10 @@ void Fabric::Layout::walk(Rank from, Rank to, int lane, Visit&& visit) const {
       [&](const auto& net) {
         const SaidPorts entered = said_ports(node_to, said_lane);
         const int said_in = entered.nics.in, said_out = said_ports(node_from, said_lane).nics.out;
-        const int port_in = said_in >= 0 ? said_in : routes.nearest.pick(receiver, lane);
+        const int port_in = said_in >= 0 ? said_in : nearest_port(to, lane);
         const bool by_rule = said_out < 0 || !net.rails_meet();
         const bool same_rail = by_rule && net.rails_apart() && (!net.rails_meet() || leaves_by(node_from, port_in));
-        const int port_out = same_rail ? port_in : by_rule ? routes.nearest.pick(sender, lane) : said_out;
+        const int port_out = same_rail ? port_in : by_rule ? nearest_port(from, lane) : said_out;
         if (!routes.ports_are_endpoints) walk_node(node_from, routes.out.at(sender, port_out), visit);
         const std::int64_t first = first_network_link();
         // Lanes that enter by NICs of their own have ways of their own: only those of one NIC take turns.

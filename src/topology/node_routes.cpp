@@ -244,12 +244,4 @@ void take_ways(const NodePlan& node, std::span<const Fabric::WayInNode> ways, No
   routes.between = std::move(between);
 }
 
-void take_nearest(const std::vector<std::vector<int>>& of_endpoints, NodeRoutes& routes) {
-  for (std::size_t endpoint = 0; endpoint < of_endpoints.size(); ++endpoint) {
-    if (of_endpoints[endpoint].empty()) continue;
-    routes.nearest.of_endpoint[endpoint] = {static_cast<int>(routes.nearest.sets.size()), 0};
-    routes.nearest.sets.push_back(of_endpoints[endpoint]);
-  }
-}
-
 }  // namespace collcast::topology

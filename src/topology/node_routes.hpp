@@ -94,7 +94,4 @@ NodeRoutes route_node(const NodePlan&, const Failures& = {});
 /// Fabric::with_ways: puts these ways between endpoints in the place of the cheapest.
 void take_ways(const NodePlan&, std::span<const Fabric::WayInNode>, NodeRoutes&);
 
-/// Fabric::with_nearest: puts these ports in the place of the nearest.
-void take_nearest(const std::vector<std::vector<int>>& of_endpoints, NodeRoutes&);
-
 }  // namespace collcast::topology

@@ -1,7 +1,9 @@
 // Sends and receives between pairs of ranks: their channels, and what rate these reach.
 #include <catch2/catch.hpp>
 
+#include <algorithm>
 #include <array>
+#include <variant>
 
 #include "collcast/evaluate/by_nccl.hpp"
 #include "collcast/nccl/program.hpp"
@@ -357,6 +359,60 @@ TEST_CASE("over unlike nodes pairs take what the NIC that has most of them does,
   const Exchanged scattered = exchanged(fabric, apart, CollectiveKind::scatter, 256 << 20);
   CHECK(scattered.closed.data.count() == Approx(2 * (256 << 20) / 4.0 / nic));
   CHECK(scattered.simulated == Approx(scattered.closed.time().count()).epsilon(1e-3));
+}
+
+namespace {
+
+/// Nodes of GPUs on a PCIe switch each, and NICs of 100 Gb/s on these switches.
+Fabric with_nics(int gpus, const std::vector<int>& switch_of_nic, int nodes) {
+  TopologySpec spec = test::shipped("dgx-h100");
+  for (DeviceGroup& group : spec.devices) {
+    if (group.name == "gpu" || group.name == "pcie") group.count = gpus;
+    if (group.name == "nic") group.count = static_cast<int>(switch_of_nic.size());
+  }
+  LinkGroup& link = *std::ranges::find(spec.links, "nic", &LinkGroup::from);
+  link.wiring = Wiring::pairs;
+  for (std::size_t nic = 0; nic < switch_of_nic.size(); ++nic)
+    link.pairs.emplace_back(static_cast<int>(nic), switch_of_nic[nic]);
+  std::get<LeafSpineNetwork>(spec.network).bandwidth = Bandwidth(12.5e9);
+  Result<Fabric> fabric = Fabric::build(spec, nodes);
+  INFO(to_text(fabric.errors()));
+  REQUIRE(fabric.ok());
+  return *fabric;
+}
+
+}  // namespace
+
+TEST_CASE("whichever NICs a node's GPUs share, pairs of like and unlike nodes take their closed form's time") {
+  for (const std::vector<int>& nics : std::vector<std::vector<int>>{{0, 0, 1}, {0, 0, 0, 0, 0}, {3, 2, 3, 1}, {1, 2}}) {
+    const Fabric fabric = with_nics(4, nics, 3);
+    for (const std::vector<int>& gpus : std::vector<std::vector<int>>{{4, 4}, {4, 1}, {1, 3}, {2, 4, 3}})
+      for (const CollectiveKind kind :
+           {CollectiveKind::alltoall, CollectiveKind::gather, CollectiveKind::sendrecv, CollectiveKind::scatter}) {
+        INFO(test::words(nics) << "are the NICs' switches, " << test::words(gpus) << "GPUs, " << to_string(kind));
+        const Exchanged one = exchanged(fabric, test::first_of_nodes(fabric, gpus), kind, std::int64_t{256} << 20);
+        CHECK(one.simulated == Approx(one.closed.time().count()).epsilon(0.02));
+      }
+  }
+}
+
+TEST_CASE("a further NIC beside another GPU makes a sendrecv no slower") {
+  // Whoever sends to GPU 0 does so by the two NICs beside it, however many GPU 1 has. It went by as few as any GPU has.
+  for (const std::vector<int>& nics : std::vector<std::vector<int>>{{0, 0}, {0, 0, 1}}) {
+    const Fabric fabric = with_nics(2, nics, 2);
+    const Group all = Group::strided(Rank(0), 1, 4);
+    const nccl::Run run = exchanged(fabric, all, CollectiveKind::sendrecv, 256 << 20).closed;
+    CHECK(nccl::connect(fabric, all)->pairs.nics_of_gpu == 2);
+    CHECK(run.data.count() == Approx((256 << 20) / (2 * 0.975 * 12.5e9)));
+  }
+}
+
+TEST_CASE("a lone GPU on a switch with two NICs goes by both, whatever GPUs other nodes have") {
+  // Eight ninth parts each way by its slot of 31.5 GB/s, of which the two NICs carry 0.88.
+  const Fabric fabric = test::built("dgx-a100", 2);
+  const Exchanged one = exchanged(fabric, test::first_of_nodes(fabric, {8, 1}), CollectiveKind::alltoall, 256 << 20);
+  CHECK(one.closed.data.count() == Approx(8.0 / 9 * (256 << 20) / (0.88 * 31.5e9)).epsilon(1e-3));
+  CHECK(one.simulated == Approx(one.closed.time().count()).epsilon(0.01));
 }
 
 TEST_CASE("few channels of pairs hold an alltoall over several nodes as on one") {

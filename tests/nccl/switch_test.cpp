@@ -130,6 +130,23 @@ TEST_CASE("with fewer NICs than GPUs NVLS trees take their closed form's time wi
   }
 }
 
+TEST_CASE("heads of an NVLS tree go by the NICs that the search has for them, whichever are nearest") {
+  // Two GPUs of each switch share its NIC. Without GPUDirect RDMA all NICs are over the host, one head each, and the
+  // first four GPUs are the heads: simulated by the NICs nearest to these, two had all of four.
+  for (const char* level : {"PXB", "LOC"}) {
+    const nccl::Environment e = test::environment({{"NCCL_ALGO", "NVLSTree"}, {"NCCL_NET_GDR_LEVEL", level}});
+    for (const int nodes : {2, 3, 4}) {
+      const Fabric fabric = test::built("dgx-h100", nodes,
+                                        {"node.devices.nic.count=4", "node.devices.pcie.count=4",
+                                         "node.links.1.wiring=spread", "network.link.bandwidth=100Gb/s"});
+      const auto c = nccl::connect(fabric, Group::strided(Rank(0), 1, 8 * nodes), e);
+      REQUIRE(c.ok());
+      INFO(level << ", " << nodes << " nodes");
+      CHECK(std::abs(deviation(fabric, *c, CollectiveKind::all_reduce, Bytes(1 << 30), Algorithm::nvls_tree)) < 0.02);
+    }
+  }
+}
+
 TEST_CASE("a rack's 72 GPUs add up under 32 heads within a fifth of the closed form's time") {
   const Fabric fabric = test::built("gb200-nvl72", 1);
   const Communicator c = test::communicator("gb200-nvl72", 1);

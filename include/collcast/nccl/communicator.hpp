@@ -24,14 +24,20 @@ struct PairRates {
   Bandwidth all{}, next{}, gather{}, scatter{};  ///< the latter two of the first GPU, as root
 };
 
-/// Of sends and receives where nodes have unlike GPUs: parts of a rank for one peer that the busiest NIC sends or takes
-/// in; gather and scatter have the group's first rank as root.
+/// Of sends and receives where nodes have unlike GPUs, or these unlike numbers of NICs: gather and scatter have the
+/// group's first rank as root.
 struct PairLoads {
-  double alltoall = 0, scatter = 0, gather = 0, next = 0;
+  /// Parts of a rank for one peer that the busiest NIC, or GPU's way to its NICs, sends or takes in.
+  struct Busiest {
+    double nic = 0, way = 0;
+  };
+  Busiest alltoall, scatter, gather, next;
   double relayed = 0;          ///< of a rank's, over GPUs beside other NICs than its own, at the most
   double relayed_of_root = 0;  ///< the same of the root's
   double ranks_of_nic = 1;     ///< that the NIC which most have goes with
   int ranks_of_root = 1;       ///< on the root's node
+  int fewest_nics = 1;         ///< by which some rank's pairs go
+  int lanes = 1;               ///< so many for each pair, by which NICs are taken in turn
 };
 
 /// What passes links between leaves and spines.
@@ -78,12 +84,12 @@ struct NicTerms {
 
 /// Of sends and receives between nodes.
 struct PairTerms {
-  double nics = 0;                 ///< of a node that its GPUs have nearest, by which all their pairs go at once
-  int nics_of_gpu = 1;             ///< by which the channels of one GPU's pairs go in turn
-  Bandwidth nic_rate{};            ///< of one of these: the line's, or its slot's
-  Bandwidth gpu_rate{};            ///< of a GPU's way to its own
-  std::optional<PairLoads> loads;  ///< none where all nodes have the same GPUs, or no NICs
-  bool relayed = false;            ///< a message leaves by the receiver's rail (PXN)
+  double nics = 0;               ///< of a node that its GPUs have nearest, by which all their pairs go at once
+  int nics_of_gpu = 1;           ///< by which the channels of one GPU's pairs go in turn, at the most
+  Bandwidth nic_rate{};          ///< of one of these: the line's, or its slot's
+  Bandwidth gpu_rate{};          ///< of a GPU's way to its own
+  std::vector<PairLoads> loads;  ///< by one of a GPU's NICs, by up to two, ...; none where all have as many, or no NICs
+  bool relayed = false;          ///< a message leaves by the receiver's rail (PXN)
 };
 
 /// What passes links of PCIe and between sockets, where a node's GPUs have no others: seconds of the busiest one, by

@@ -101,9 +101,9 @@ class Fabric {
   /// ways to NICs, stay as they are.
   Fabric with_ways(std::span<const WayInNode> ways) const;
 
-  /// The same machine where these are each endpoint's nearest NICs, on every node, in the order in which its lanes take
-  /// them in turn; none where the endpoint keeps those that it has.
-  Fabric with_nearest(const std::vector<std::vector<int>>& of_endpoints) const;
+  /// The same machine where these are each rank's nearest NICs, numbered in its node, in the order in which its lanes
+  /// take them in turn; none where the rank keeps those that it has.
+  Fabric with_nearest(std::vector<std::vector<int>> of_ranks) const;
 
   /// The same machine for a job that has its nodes in another order: the job's node i is the machine's nodes[i], each
   /// named once, and further ones are those that are left, in their order. Ranks are the job's from then on; links keep
