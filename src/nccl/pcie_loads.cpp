@@ -178,16 +178,15 @@ class Node {
         root_sends ? links.in(nic, gpu, parts) : links.out(gpu, nic, parts);
     return links.busiest();
   }
-  /// From each to the next, the last one's on another node.
-  double next() const {
+  /// From each to the group's next.
+  double next(const NextOnNode& pairs) const {
     const Nearest near = nearest_nics(system_, gpus_);
     Links links(system_);
-    for (std::size_t i = 0; i + (several_ ? 1 : 0) < gpus_.size(); ++i)
-      links.gpus(gpus_[i], gpus_[(i + 1) % gpus_.size()]);
-    for (const auto& [nic, parts] : by_nic(near, gpus_.back(), c_.pairs.nics_of_gpu))
-      links.out(gpus_.back(), nic, parts);
-    for (const auto& [nic, parts] : by_nic(near, gpus_.front(), c_.pairs.nics_of_gpu))
-      links.in(nic, gpus_.front(), parts);
+    for (const auto& [from, to] : pairs.inside) links.gpus(from, to);
+    for (const auto& [from, to] : pairs.leaving)
+      for (const auto& [nic, parts] : by_nic(near, from, c_.pairs.nics_of_gpu)) links.out(from, nic, parts);
+    for (const int to : pairs.entering)
+      for (const auto& [nic, parts] : by_nic(near, to, c_.pairs.nics_of_gpu)) links.in(nic, to, parts);
     return links.busiest();
   }
 
@@ -220,8 +219,8 @@ class Node {
 
 }  // namespace
 
-PcieLoads pcie_loads(const Communicator& c, const System& system, const std::vector<std::vector<int>>& unlike, int root,
-                     const std::vector<int>& of_root) {
+PcieLoads pcie_loads(const Communicator& c, const System& system, const std::vector<std::vector<int>>& unlike,
+                     const std::vector<NextOnNode>& next, int root, const std::vector<int>& of_root) {
   PcieLoads out;
   const auto keep = [](double& most, double load) { most = std::max(most, load); };
   const auto keep_each = [&](std::vector<double>& most, const std::vector<double>& loads) {
@@ -245,13 +244,13 @@ PcieLoads pcie_loads(const Communicator& c, const System& system, const std::vec
     keep_slowest(out.of_chain, node.of_chain());
     keep(out.to_nic, node.to_nic());
     keep(out.alltoall, node.alltoall());
-    keep(out.next, node.next());
     for (const bool sends : {false, true}) {
       double& load = sends ? out.scatter : out.gather;
       if (gpus == of_root) keep(load, node.of_root(root, sends));
       if (several) keep(load, node.to_root(sends));
     }
   }
+  for (const NextOnNode& pairs : next) keep(out.next, Node(c, system, pairs.gpus).next(pairs));
   return out;
 }
 
