@@ -39,6 +39,12 @@ void add_switch_members(TopologySpec& spec, DeviceGroup& gpus, int members, Seco
   gpus.count += members;
 }
 
+/// Without peer access, whatever joins the GPUs beside PCIe.
+void drop_nvlinks(TopologySpec& spec) {
+  std::erase_if(spec.links, [](const LinkGroup& link) { return link.kind == LinkKind::nvlink; });
+  std::erase_if(spec.devices, [](const DeviceGroup& group) { return group.kind == DeviceKind::nvswitch; });
+}
+
 /// Straight NVLinks to GPUs that the group has on no node are not in NCCL's topology: nothing goes through those.
 void keep_nvlinks_of(TopologySpec& spec, const std::string& gpu, int count, const std::set<int>& gpus) {
   for (LinkGroup& link : spec.links) {
@@ -207,6 +213,16 @@ Fabric by_nvlink_ways(const Question& q, const Fabric& machine) {
   return machine.with_ways(ways);
 }
 
+/// Without peer access GPUs of a node write to the host's memory and read from it.
+Fabric by_host_memory(const Question& q, const Fabric& machine) {
+  if (q.c.environment.peer_access) return machine;
+  std::vector<Fabric::WayInNode> ways;
+  for (int from = 0; from < machine.ranks_per_node(); ++from)
+    for (int to = 0; to < machine.ranks_per_node(); ++to)
+      if (from != to) ways.push_back({from, to, -2});
+  return machine.with_ways(ways);
+}
+
 /// Sends and receives by the NICs that NCCL has for them.
 Fabric by_nics_of_pairs(const Question& q, const Rates& rates, const Fabric& machine) {
   if (!q.plan.point_to_point || q.c.nodes == 1 || machine.nics_per_node() == 0) return machine;
@@ -298,10 +314,13 @@ Rates rates_of(const Question& q, const Limits& l, double chunk) {
 }
 
 Result<Fabric> machine_of_channels(const Question& q, const Rates& rates) {
+  TopologySpec spec = q.fabric.spec();
+  if (!q.c.environment.peer_access) drop_nvlinks(spec);
   const Result<Fabric> machine =
-      Fabric::build(seen_by_channels(q.fabric.spec(), with_nvlink_ways(q, rates)), q.fabric.nodes());
+      Fabric::build(seen_by_channels(std::move(spec), with_nvlink_ways(q, rates)), q.fabric.nodes());
   if (!machine) return machine.errors();
-  return with_channels(q, rates, by_nvlink_ways(q, relayed(q, rates, by_nics_of_pairs(q, rates, *machine))));
+  const Fabric joined = by_host_memory(q, by_nvlink_ways(q, relayed(q, rates, by_nics_of_pairs(q, rates, *machine))));
+  return with_channels(q, rates, joined);
 }
 
 Result<Program> assembled(const Question& q, const Rates& rates, Pattern pattern, double start) {

@@ -20,6 +20,7 @@
 #include "nccl/gpu_terms.hpp"
 #include "nccl/groups_nodes.hpp"
 #include "nccl/nearest_nics.hpp"
+#include "nccl/next_pairs.hpp"
 #include "nccl/nic_loads.hpp"
 #include "nccl/nvlink_ways.hpp"
 #include "nccl/pair_loads.hpp"
@@ -557,9 +558,11 @@ Result<Communicator> connect(const Fabric& fabric, const Group& group, const Env
   const bool relayed =
       out.nvlink && seen->environment.relays() && seen->environment.pxn_of_pairs &&
       std::ranges::all_of(unlike, [&](const auto& gpus) { return relays_over_nvlink(seen->system, gpus); });
+  const std::vector<NextOnNode> next = next_on_nodes(fabric, group);
   out.pairs = pair_terms(searched->found.of_pairs, relayed, seen->system, fabric, group, unlike.size() == 1);
+  out.pairs.next = next_terms(seen->system, next, out.pairs.nics_of_gpu, relayed);
   const Root root{gpu_in_node(fabric, group[0]), nodes.at(fabric.node_of(group[0]))};
-  out.gpu = gpu_terms(out, searched->found, seen->system, nodes, root);
+  out.gpu = gpu_terms(out, searched->found, seen->system, nodes, next, root);
   if (out.nodes > 1) out.network_latency = network_latency(fabric, nodes);
   if (out.pairs.nics > 1) out.across_rails = across_rails(fabric.spec(), out.network_latency);
   out.spines = spine_loads(fabric, group, out);

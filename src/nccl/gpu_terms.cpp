@@ -43,7 +43,7 @@ RatesOfNode rates_of_node(const Communicator& c, bool over_nvlink, const System&
   RatesOfNode out{static_cast<int>(gpus.size()), gpus == root.on_node, {}};
   if (over_nvlink) {
     if (!by_nic.empty()) add_ranks_by_nic(system, gpus, c.pairs.nics_of_gpu, -1, by_nic);
-    const auto straight = pair_rates(system, gpus, c.nodes, out.has_root ? root.gpu : gpus.front(), by_nic);
+    const auto straight = pair_rates(system, gpus, out.has_root ? root.gpu : gpus.front(), by_nic);
     out.rates = straight.value_or(uniform(system.nvlink_rate));
     return out;
   }
@@ -55,7 +55,7 @@ RatesOfNode rates_of_node(const Communicator& c, bool over_nvlink, const System&
 }  // namespace
 
 GpuTerms gpu_terms(const Communicator& c, const Found& found, const System& system, const GroupsNodes& nodes,
-                   const Root& root) {
+                   const std::vector<NextOnNode>& next, const Root& root) {
   const bool over_nvlink = found.nvlink;
   GpuTerms out;
   out.nvlink = over_nvlink ? system.nvlink_rate : Bandwidth();
@@ -70,10 +70,13 @@ GpuTerms gpu_terms(const Communicator& c, const Found& found, const System& syst
   for (const std::vector<int>& gpus : unlike_nodes(nodes))
     if (gpus.size() > 1) of_nodes.push_back(rates_of_node(c, over_nvlink, system, gpus, root, by_nic));
   out.pair_rates = of_nodes.empty() ? uniform(over_nvlink ? out.nvlink : c.ring.together().inside) : together(of_nodes);
+  for (const NextOnNode& node : next)
+    if (const auto straight = over_nvlink ? next_rate(system, node) : std::nullopt)
+      out.pair_rates.next = std::min(out.pair_rates.next, *straight);
   for (const System::Edge& edge : system.edges[static_cast<std::size_t>(system.first_gpu)])
     out.pcie = std::max(out.pcie, Bandwidth(edge.rate * 1e9));
   if (!c.nvlink && (c.nodes == 1 || !out.has_nvlinks))
-    out.over_pcie = pcie_loads(c, system, unlike_nodes(nodes), root.gpu, root.on_node);
+    out.over_pcie = pcie_loads(c, system, unlike_nodes(nodes), next, root.gpu, root.on_node);
   return out;
 }
 

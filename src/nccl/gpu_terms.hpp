@@ -5,6 +5,7 @@
 
 #include "collcast/nccl/communicator.hpp"
 #include "nccl/groups_nodes.hpp"
+#include "nccl/next_pairs.hpp"
 #include "nccl/search.hpp"
 #include "nccl/system.hpp"
 
@@ -17,6 +18,7 @@ struct Root {
 };
 
 /// Of a communicator that has its channels, and what its pairs do.
-GpuTerms gpu_terms(const Communicator&, const Found&, const System&, const GroupsNodes&, const Root&);
+GpuTerms gpu_terms(const Communicator&, const Found&, const System&, const GroupsNodes&, const std::vector<NextOnNode>&,
+                   const Root&);
 
 }  // namespace collcast::nccl

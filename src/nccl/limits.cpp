@@ -436,7 +436,7 @@ Exchange exchange_of_unlike(const Communicator& c, CollectiveKind kind, double b
   const int fewest = *std::min_element(c.ranks_of_nodes.begin(), c.ranks_of_nodes.end());
   Exchange out;
   out.per_peer = to_next ? bytes : bytes / c.ranks;
-  out.local_peers = to_next ? (c.most_on_a_node > 1 ? 1 : 0)
+  out.local_peers = to_next ? (c.pairs.next.inside ? 1 : 0)
                             : (all_send ? c.most_on_a_node : c.pairs.loads.front().ranks_of_root) - 1;
   out.remote_peers = to_next ? 1 : c.ranks - (all_send ? fewest : c.pairs.loads.front().ranks_of_root);
   out.own_bytes = to_next ? 0 : out.per_peer;
@@ -453,7 +453,7 @@ Exchange exchange_of_unlike(const Communicator& c, CollectiveKind kind, double b
   out.nics = 1;
   out.own_nics = all_send ? loads.fewest_nics : out.remote_peers / busiest.nic;
   out.nic_bytes = out.per_peer * busiest.nic;
-  const bool one_way = to_next && fewest > 1 && c.pairs.nics > 1 && !over_host(c);
+  const bool one_way = to_next && !c.pairs.next.both_ways && c.pairs.nics > 1 && !over_host(c);
   const double line = c.pairs.nic_rate.value(), way = c.pairs.gpu_rate.value() * busiest.nic / busiest.way;
   out.of_line = pairs_of_line(c, plan, one_way);
   out.nics_rate = out.of_line * std::min(line, way);
@@ -467,8 +467,8 @@ Exchange exchange_of_alike(const Communicator& c, CollectiveKind kind, double by
   const double per_node = c.ranks_per_node, others = c.ranks - per_node;
   Exchange out;
   out.per_peer = to_next ? bytes : bytes / c.ranks;
-  out.local_peers = to_next ? (per_node > 1 ? 1 : 0) : per_node - 1;
-  out.remote_peers = to_next ? (c.nodes > 1 ? 1 : 0) : others;
+  out.local_peers = to_next ? (c.pairs.next.inside ? 1 : 0) : per_node - 1;
+  out.remote_peers = to_next ? (c.pairs.next.between ? 1 : 0) : others;
   out.own_bytes = to_next ? 0 : out.per_peer;
   out.to_peers = to_peers(c.gpu.pair_rates, kind);
   if (out.remote_peers == 0) return out;
@@ -484,12 +484,14 @@ Exchange exchange_of_alike(const Communicator& c, CollectiveKind kind, double by
   if (by_all && c.nvswitch) out.relayed_peers = relayed;
   out.nics = by_all ? all_nics : out.turns;
   out.own_nics = by_all && !all_send ? all_nics : out.turns;
-  out.nic_bytes = out.per_peer * out.remote_peers * (all_send ? per_node : 1);
-  // Of several ranks on a node the first receives and the last sends: each NIC one way, where they have one each.
-  const bool one_way = to_next && per_node > 1 && c.pairs.nics > 1 && !over_host(c);
+  const double senders = all_send ? per_node : to_next ? c.pairs.next.messages : 1;
+  out.nic_bytes = out.per_peer * out.remote_peers * senders;
+  // In the order of ranks the first of several on a node receives and the last sends: each NIC one way, where they have
+  // one each.
+  const bool one_way = to_next && !c.pairs.next.both_ways && c.pairs.nics > 1 && !over_host(c);
   out.of_line = pairs_of_line(c, plan, one_way);
   const double lines = out.nics * c.pairs.nic_rate.value();
-  const double ways = (by_all ? per_node : 1) * c.pairs.gpu_rate.value();
+  const double ways = (by_all ? per_node : senders) * c.pairs.gpu_rate.value();
   out.nics_rate = out.of_line * std::min(lines, ways);
   out.nics_name = ways < lines ? "PCIe to the NICs" : nics_name(c);
   return out;

@@ -141,12 +141,19 @@ std::optional<int> relay_to(const System& system, const std::vector<int>& gpus, 
 
 }  // namespace
 
-std::optional<PairRates> pair_rates(const System& system, const std::vector<int>& gpus, int nodes,
-                                    std::optional<int> root, const std::map<int, double>& beyond) {
+std::optional<Bandwidth> next_rate(const System& system, const NextOnNode& node) {
+  if (!system.has_nvlink() || system.nvswitch || node.inside.empty()) return std::nullopt;
+  Loads loads(system, node.gpus);
+  for (const auto& [from, to] : node.inside) loads.add(from, to);
+  return Bandwidth(1 / loads.busiest());
+}
+
+std::optional<PairRates> pair_rates(const System& system, const std::vector<int>& gpus, std::optional<int> root,
+                                    const std::map<int, double>& beyond) {
   if (!system.has_nvlink() || system.nvswitch || gpus.size() < 2) return std::nullopt;
   const int of_root = root.value_or(gpus.front());
   const double peers = static_cast<double>(gpus.size()) - 1;
-  Loads all(system, gpus), row(system, gpus), to_root(system, gpus), from_root(system, gpus);
+  Loads all(system, gpus), to_root(system, gpus), from_root(system, gpus);
   for (std::size_t i = 0; i < gpus.size(); ++i) {
     for (const int other : gpus)
       if (other != gpus[i]) all.add(gpus[i], other);
@@ -155,14 +162,12 @@ std::optional<PairRates> pair_rates(const System& system, const std::vector<int>
         all.add(gpus[i], *relay, parts);
         if (gpus[i] == of_root) from_root.add(gpus[i], *relay, parts);
       }
-    // The last one's next is on another node.
-    if (nodes == 1 || i + 1 < gpus.size()) row.add(gpus[i], gpus[(i + 1) % gpus.size()]);
     if (gpus[i] == of_root) continue;
     // A pair's way is found from the receiver: both directions may have another GPU between them.
     to_root.add(gpus[i], of_root);
     from_root.add(of_root, gpus[i]);
   }
-  return PairRates{Bandwidth(peers / all.busiest()), Bandwidth(1 / row.busiest()), Bandwidth(peers / to_root.busiest()),
+  return PairRates{Bandwidth(peers / all.busiest()), system.nvlink_rate, Bandwidth(peers / to_root.busiest()),
                    Bandwidth(peers / from_root.busiest())};
 }
 

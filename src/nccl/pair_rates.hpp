@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "collcast/nccl/communicator.hpp"
+#include "nccl/next_pairs.hpp"
 #include "nccl/system.hpp"
 
 namespace collcast::nccl {
@@ -17,11 +18,13 @@ namespace collcast::nccl {
 /// `most` at the most.
 void add_ranks_by_nic(const System&, const std::vector<int>& gpus, int most, double times, std::map<int, double>&);
 
-/// Of these GPUs, each a rank, in one of `nodes` nodes, with that root (none: the first); by data-sheet rates. What
-/// goes to ranks on other nodes, `beyond` by NIC, passes the NVLink to a GPU beside that NIC where the sender is not
-/// (PXN). None where NVLinks end at a switch or there are none.
-std::optional<PairRates> pair_rates(const System&, const std::vector<int>& gpus, int nodes,
-                                    std::optional<int> root = {}, const std::map<int, double>& beyond = {});
+/// Of these GPUs of a node, each a rank, with that root (none: the first); by data-sheet rates, to the next all of a
+/// GPU's NVLinks. What goes to ranks on other nodes, `beyond` by NIC, passes the NVLink to a GPU beside that NIC where
+/// the sender is not (PXN). None where NVLinks end at a switch or there are none.
+std::optional<PairRates> pair_rates(const System&, const std::vector<int>& gpus, std::optional<int> root = {},
+                                    const std::map<int, double>& beyond = {});
+/// From each to the next of the group, where both are on this node. None there, too, and where no two are.
+std::optional<Bandwidth> next_rate(const System&, const NextOnNode&);
 
 inline PairRates uniform(Bandwidth rate) { return {rate, rate, rate, rate}; }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <utility>
 
 #include "nccl/limits.hpp"
@@ -14,9 +15,14 @@ namespace {
 /// Seconds for each byte of what passes a node's links, by device; a link's two directions are apart.
 class Links {
  public:
-  explicit Links(const System& system) : system_(&system) {}
+  Links(const System& system, bool peer_access) : system_(&system), peer_access_(peer_access) {}
 
-  void gpus(int from, int to, double load = 1) { add(gpu(from), gpu(to), load); }
+  /// Without peer access one writes to the memory at its processor, from which the other reads.
+  void gpus(int from, int to) {
+    const auto host = peer_access_ ? std::nullopt : processor(gpu(from));
+    if (host) add(gpu(from), *host, 1);
+    add(host.value_or(gpu(from)), gpu(to), 1);
+  }
   void out(int from, int nic, double load = 1) { add(gpu(from), system_->first_nic + nic, load); }
   void in(int nic, int to, double load = 1) { add(system_->first_nic + nic, gpu(to), load); }
 
@@ -27,6 +33,19 @@ class Links {
   }
 
  private:
+  /// The nearest.
+  std::optional<int> processor(int device) const {
+    std::optional<int> out;
+    std::size_t fewest = 0;
+    for (int cpu = 0; cpu < static_cast<int>(system_->kinds.size()); ++cpu) {
+      if (system_->kinds[static_cast<std::size_t>(cpu)] != DeviceKind::cpu) continue;
+      const auto found = way(*system_, device, cpu);
+      if (!found || (out && found->hops.size() >= fewest)) continue;
+      out = cpu;
+      fewest = found->hops.size();
+    }
+    return out;
+  }
   int gpu(int number) const { return system_->first_gpu + number; }
 
   void add(int from, int to, double load) {
@@ -43,6 +62,7 @@ class Links {
   }
 
   const System* system_;
+  bool peer_access_;
   std::map<std::pair<int, int>, double> busy_;
 };
 
@@ -66,7 +86,7 @@ class Node {
   /// Around rings, but for the hop into that GPU, or out of it; -1: all. Each hop takes a chunk of every channel.
   std::vector<double> rings(int not_into, int not_out_of) const {
     std::vector<double> out;
-    Links links(system_);
+    Links links = none();
     const OnNode found = on_node(c_.ring, gpus_);
     for (int running = 0; running < c_.channels && !found.order.empty(); ++running) {
       const std::size_t channel = static_cast<std::size_t>(running) % found.order.size();
@@ -87,7 +107,7 @@ class Node {
   /// Up and down chains, and between nodes so many messages each way by the NIC of the first GPU.
   std::vector<double> chains(const Graph& graph, double messages) const {
     std::vector<double> out;
-    Links links(system_);
+    Links links = none();
     const OnNode found = on_node(graph, gpus_);
     for (int running = 0; running < c_.channels && !found.order.empty(); ++running) {
       const std::size_t channel = static_cast<std::size_t>(running) % found.order.size();
@@ -115,7 +135,7 @@ class Node {
       for (std::size_t i = 0; i + (several_ ? 1 : 0) < order.size(); ++i, ++all)
         keep(alone(order[i], order[(i + 1) % order.size()]), out);
       if (!several_ || channel >= found.nics.size()) continue;
-      Links between(system_);
+      Links between = none();
       between.in(found.nics[channel].in, order.front());
       between.out(order.back(), found.nics[channel].out);
       keep(between.busiest(), out);
@@ -137,7 +157,7 @@ class Node {
     double out = 0;
     const OnNode found = on_node(c_.tree, gpus_);
     for (std::size_t channel = 0; several_ && channel < found.nics.size(); ++channel) {
-      Links way(system_);
+      Links way = none();
       way.out(found.order[channel].front(), found.nics[channel].in);
       out = std::max(out, way.busiest());
     }
@@ -147,7 +167,7 @@ class Node {
   /// All pairs, or those from and to that GPU.
   double alltoall() const {
     const Nearest near = nearest_nics(system_, gpus_);
-    Links links(system_);
+    Links links = none();
     for (const int from : gpus_) {
       for (const int to : gpus_)
         if (from != to) links.gpus(from, to);
@@ -161,7 +181,7 @@ class Node {
   /// As root, to everybody, or from everybody.
   double of_root(int root, bool sends) const {
     const Nearest near = nearest_nics(system_, gpus_);
-    Links links(system_);
+    Links links = none();
     for (const int gpu : gpus_)
       if (gpu != root) sends ? links.gpus(root, gpu) : links.gpus(gpu, root);
     for (const auto& [nic, parts] : by_nic(near, root))
@@ -171,26 +191,28 @@ class Node {
   /// Each GPU's one part, from or to a root on another node.
   double to_root(bool root_sends) const {
     const Nearest near = nearest_nics(system_, gpus_);
-    Links links(system_);
+    Links links = none();
     for (const int gpu : gpus_)
       for (const auto& [nic, parts] : by_nic(near, gpu))
         root_sends ? links.in(nic, gpu, parts) : links.out(gpu, nic, parts);
     return links.busiest();
   }
-  /// From each to the next, the last one's on another node.
-  double next() const {
+  /// From each to the group's next.
+  double next(const NextOnNode& pairs) const {
     const Nearest near = nearest_nics(system_, gpus_);
-    Links links(system_);
-    for (std::size_t i = 0; i + (several_ ? 1 : 0) < gpus_.size(); ++i)
-      links.gpus(gpus_[i], gpus_[(i + 1) % gpus_.size()]);
-    for (const auto& [nic, parts] : by_nic(near, gpus_.back())) links.out(gpus_.back(), nic, parts);
-    for (const auto& [nic, parts] : by_nic(near, gpus_.front())) links.in(nic, gpus_.front(), parts);
+    Links links = none();
+    for (const auto& [from, to] : pairs.inside) links.gpus(from, to);
+    for (const auto& [from, to] : pairs.leaving)
+      for (const auto& [nic, parts] : by_nic(near, from)) links.out(from, nic, parts);
+    for (const int to : pairs.entering)
+      for (const auto& [nic, parts] : by_nic(near, to)) links.in(nic, to, parts);
     return links.busiest();
   }
 
  private:
+  Links none() const { return Links(system_, c_.environment.peer_access); }
   double alone(int from, int to) const {
-    Links hop(system_);
+    Links hop = none();
     if (from != to) hop.gpus(from, to);
     return hop.busiest();
   }
@@ -216,8 +238,8 @@ class Node {
 
 }  // namespace
 
-PcieLoads pcie_loads(const Communicator& c, const System& system, const std::vector<std::vector<int>>& unlike, int root,
-                     const std::vector<int>& of_root) {
+PcieLoads pcie_loads(const Communicator& c, const System& system, const std::vector<std::vector<int>>& unlike,
+                     const std::vector<NextOnNode>& next, int root, const std::vector<int>& of_root) {
   PcieLoads out;
   const auto keep = [](double& most, double load) { most = std::max(most, load); };
   const auto keep_each = [&](std::vector<double>& most, const std::vector<double>& loads) {
@@ -241,13 +263,13 @@ PcieLoads pcie_loads(const Communicator& c, const System& system, const std::vec
     keep_slowest(out.of_chain, node.of_chain());
     keep(out.to_nic, node.to_nic());
     keep(out.alltoall, node.alltoall());
-    keep(out.next, node.next());
     for (const bool sends : {false, true}) {
       double& load = sends ? out.scatter : out.gather;
       if (gpus == of_root) keep(load, node.of_root(root, sends));
       if (several) keep(load, node.to_root(sends));
     }
   }
+  for (const NextOnNode& pairs : next) keep(out.next, Node(c, system, pairs.gpus).next(pairs));
   return out;
 }
 

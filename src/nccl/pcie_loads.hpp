@@ -8,13 +8,14 @@
 #include <vector>
 
 #include "collcast/nccl/communicator.hpp"
+#include "nccl/next_pairs.hpp"
 #include "nccl/system.hpp"
 
 namespace collcast::nccl {
 
 /// Of a communicator that has its channels and what its pairs do, on the busiest of nodes with each of these sets of
 /// GPUs; `root`: the group's first rank, on a node with the GPUs `on_node`.
-PcieLoads pcie_loads(const Communicator&, const System&, const std::vector<std::vector<int>>& unlike, int root,
-                     const std::vector<int>& on_node);
+PcieLoads pcie_loads(const Communicator&, const System&, const std::vector<std::vector<int>>& unlike,
+                     const std::vector<NextOnNode>&, int root, const std::vector<int>& on_node);
 
 }  // namespace collcast::nccl

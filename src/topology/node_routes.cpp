@@ -213,6 +213,23 @@ std::vector<NodeLink> joined(Way first, Way second) {
   return out;
 }
 
+/// Into the memory at the processor that is nearest to `from`, and out of it.
+std::vector<NodeLink> by_host(const NodePlan& node, int from, int to) {
+  const Graph graph = graph_of(node, {});
+  const WaysFrom up(graph, node.endpoints.first + from);
+  std::optional<int> host;
+  for (int device = 0; device < static_cast<int>(node.devices.size()); ++device)
+    if (node.devices[static_cast<std::size_t>(device)].kind == DeviceKind::cpu && up.cost(device) != unreachable)
+      if (!host || up.cost(device) < up.cost(*host)) host = device;
+  if (!host) return {};
+  std::vector<NodeLink> out, down;
+  up.to(*host, out);
+  WaysFrom(graph, *host).to(node.endpoints.first + to, down);
+  if (down.empty()) return {};
+  out.insert(out.end(), down.begin(), down.end());
+  return out;
+}
+
 WayTable without_nvlinks(const NodePlan& node) {
   Failures nvlinks;
   for (const Cable& cable : node.cables) nvlinks.cables.push_back(cable.link.kind == LinkKind::nvlink);
@@ -228,6 +245,8 @@ void take_ways(const NodePlan& node, std::span<const Fabric::WayInNode> ways, No
     std::vector<NodeLink> way;
     if (one.through >= 0) {
       way = joined(routes.between.at(one.from, one.through), routes.between.at(one.through, one.to));
+    } else if (one.through == -2) {
+      way = by_host(node, one.from, one.to);
     } else {
       if (!no_nvlinks) no_nvlinks = without_nvlinks(node);
       const Way found = no_nvlinks->at(one.from, one.to);

@@ -106,35 +106,35 @@ TEST_CASE("rings fill the straight NVLinks that they go over, and no others") {
 TEST_CASE("pairs without an NVLink load those of the GPU between them") {
   const nccl::System dgx1 = node_of("dgx1-v100", 70);
   const std::vector<int> gpus{0, 1, 2, 3, 4, 5, 6, 7};
-  const auto whole = pair_rates(dgx1, gpus, 1);
+  const auto whole = pair_rates(dgx1, gpus);
   REQUIRE(whole.has_value());
   // Twelve of 28 pairs have no NVLink. Of all 56 messages at once three cross a single link of 25 GB/s, such as 0 to 1:
   // its own, that to 5 (0, 1, 5) and that from 4 (4, 0, 1). Seven peers share that time.
   CHECK(whole->all.value() == Approx(7 * 25e9 / 3));
   // 0 to 1 has one link; 3 to 4 and 7 to 0, which have none, two that are twice as wide.
-  CHECK(whole->next.value() == Approx(25e9));
+  CHECK(test::communicator("dgx1-v100", 1).gpu.pair_rates.next.value() == Approx(25e9));
   // To 0 come 5, 6 and 7 by 4, whose link of 50 GB/s its own message takes, too.
   CHECK(whole->gather.value() == Approx(7 * 50e9 / 4));
   // From 0 the same.
   CHECK(whole->scatter.value() == Approx(7 * 50e9 / 4));
   // 0, 3: two links; nothing else is between them.
-  CHECK(pair_rates(dgx1, {0, 3}, 1)->all.value() == Approx(50e9));
+  CHECK(pair_rates(dgx1, {0, 3})->all.value() == Approx(50e9));
   // 0 and 7: no GPU of the group is between them, so PCIe 3.0.
-  CHECK(pair_rates(dgx1, {0, 7}, 1)->all.value() == Approx(15.75e9));
+  CHECK(pair_rates(dgx1, {0, 7})->all.value() == Approx(15.75e9));
   // On several nodes 7's next is elsewhere; 3 to 4 remains.
-  CHECK(pair_rates(dgx1, {0, 3, 2, 1}, 2)->next.value() == Approx(50e9));
-  CHECK(pair_rates(dgx1, {0, 3, 2, 1}, 1)->next.value() == Approx(25e9));
+  CHECK(next_rate(dgx1, {{0, 1, 2, 3}, {{0, 3}, {2, 1}, {3, 2}}, {}, {}})->value() == Approx(50e9));
+  CHECK(next_rate(dgx1, {{0, 1, 2, 3}, {{0, 3}, {1, 0}, {2, 1}, {3, 2}}, {}, {}})->value() == Approx(25e9));
 }
 
 TEST_CASE("where every pair has its own NVLinks all of them are used at once, one pair has its own alone") {
-  const auto full = pair_rates(node_of("abci-v100", 70), {0, 1, 2, 3}, 1);
+  const auto full = pair_rates(node_of("abci-v100", 70), {0, 1, 2, 3});
   REQUIRE(full.has_value());
   CHECK(full->all.value() == Approx(150e9));
   CHECK(full->gather.value() == Approx(150e9));
   CHECK(full->scatter.value() == Approx(150e9));
-  CHECK(full->next.value() == Approx(50e9));
-  CHECK_FALSE(pair_rates(node_of("dgx-a100", 80), {0, 1, 2, 3}, 1).has_value());
-  CHECK_FALSE(pair_rates(node_of("l40s-pcie", 89), {0, 1, 2, 3}, 1).has_value());
+  CHECK(test::communicator("abci-v100", 1).gpu.pair_rates.next.value() == Approx(50e9));
+  CHECK_FALSE(pair_rates(node_of("dgx-a100", 80), {0, 1, 2, 3}).has_value());
+  CHECK_FALSE(pair_rates(node_of("l40s-pcie", 89), {0, 1, 2, 3}).has_value());
 }
 
 TEST_CASE("on every partial mesh of NVLinks sends and receives take their simulation's time within a tenth") {

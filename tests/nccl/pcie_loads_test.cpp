@@ -135,3 +135,27 @@ TEST_CASE("over slow sockets and uplinks closed form and simulation are as near 
     }
   CHECK(most < 1.19);
 }
+
+TEST_CASE("without peer access GPUs write to the host's memory and read from it, by both methods") {
+  const nccl::Environment off = test::environment({{"NCCL_P2P_DISABLE", "1"}});
+  const auto of = [&](const char* machine, const std::string& set, CollectiveKind kind, double expected) {
+    const Fabric fabric = test::built(machine, 1, {set});
+    const Communicator c = *nccl::connect(fabric, Group::strided(Rank(0), 1, 8), off);
+    const nccl::Plan plan = *nccl::plan(c, kind, Bytes(256 * mebibyte));
+    const nccl::Run closed = nccl::run(c, kind, Bytes(256 * mebibyte), plan);
+    INFO(machine << " " << to_string(kind) << " with " << set);
+    CHECK(closed.data.count() == Approx(expected).epsilon(0.01));
+    const double simulated = test::simulated(fabric, c, kind, Bytes(256 * mebibyte), plan).count();
+    CHECK(simulated == Approx(closed.time().count()).epsilon(0.02));
+  };
+  // A ring has 7/8 of an all_gather on the link between sockets, whatever NVLinks there are; it was simulated over
+  // these. An alltoall has 16 of 64 parts there.
+  const double part = 32.0 * mebibyte, of_socket = 0.8 * 2e9, of_uplink = 0.8 * 8e9;
+  of("dgx-a100", "node.links.4.bandwidth=2GB/s", CollectiveKind::all_gather, 7 * part / of_socket);
+  of("dgx-a100", "node.links.4.bandwidth=2GB/s", CollectiveKind::alltoall, 16 * part / of_socket);
+  of("dgx1-v100", "node.links.5.bandwidth=2GB/s", CollectiveKind::alltoall, 16 * part / of_socket);
+  // Both cards of a switch pass its uplink with all seven parts, those for each other, too.
+  of("l40s-pcie", std::string(uplinks) + "8GB/s", CollectiveKind::alltoall, 14 * part / of_uplink);
+  // In a ring it has, each way, the hop between them and that to or from the next switch.
+  of("l40s-pcie", std::string(uplinks) + "8GB/s", CollectiveKind::all_gather, 2 * 7 * part / of_uplink);
+}

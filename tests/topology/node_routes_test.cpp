@@ -145,6 +145,22 @@ TEST_CASE("ways that are said are taken: through another GPU, or by no NVLink") 
   CHECK(stops(switched.with_ways(over), 0, 1) == stops(switched, 0, 1));
 }
 
+TEST_CASE("ways through the host's memory go up to the nearest processor and down again") {
+  TopologySpec spec = pcie_box(std::monostate());
+  spec.devices.push_back({"pcie", DeviceKind::pcie_switch, 2, {}});
+  LinkGroup up = spec.links.front();  // gpu - cpu, spread
+  REQUIRE(up.to == "cpu");
+  spec.links.front().to = up.from = "pcie";
+  up.wiring = Wiring::one_to_one;
+  spec.links.push_back(up);
+  const Fabric fabric = build(spec, 1);
+  const std::vector<Fabric::WayInNode> ways{{0, 1, -2}, {1, 2, -2}};
+  const Fabric said = fabric.with_ways(ways);
+  CHECK(stops(fabric, 0, 1) == Stops{"node0.gpu0", "node0.pcie0", "node0.gpu1"});
+  CHECK(stops(said, 0, 1) == Stops{"node0.gpu0", "node0.pcie0", "node0.cpu0", "node0.pcie0", "node0.gpu1"});
+  CHECK(stops(said, 1, 2) == stops(fabric, 1, 2));
+}
+
 namespace {
 
 /// Cost in picoseconds of every simple way from `at` that ends in `goal`, by trying them all.

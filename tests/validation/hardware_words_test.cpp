@@ -92,6 +92,19 @@ TEST_CASE("words of a sidecar on NICs") {
                           {"NDR200 x4", 0, 200, "infiniband"},
                           {"HDR (PCIe gen 4 x16)", 0, 200, "infiniband"},
                           {"8x OPA 100Gb/s", 8, 100, ""},
+                          {"400 Gbps (4x100)", 4, 100, ""},
+                          {"800Gb/s IB (4 x 200 Gb/s)", 4, 200, "infiniband"},
+                          {"200GB/s (4x50)", 4, 400, ""},
+                          {"400Gb/s (8x400)", 8, 400, ""},
+                          {"2 x 200 GbE (400 Gbps total)", 2, 200, "ethernet"},
+                          {"4 NICs, 800 Gb/s in total", 4, 200, ""},
+                          {"8x400G, 25GbE for storage", 8, 400, "ethernet"},
+                          {"dual 200GbE", 2, 200, "ethernet"},
+                          {"quad HDR", 4, 200, "infiniband"},
+                          {"dual-port ConnectX-7", 0, 400, ""},
+                          {"HDR100 x2", 2, 100, "infiniband"},
+                          {"200GbE x 2", 2, 200, "ethernet"},
+                          {"HDR (PCIe gen 4 x2)", 0, 200, "infiniband"},
                           {"none", 0, 0, ""},
                           {"n/a", 0, 0, ""},
                           {"unknown", 0, 0, ""},
@@ -103,4 +116,13 @@ TEST_CASE("words of a sidecar on NICs") {
     CHECK(said.kind == one.kind);
     CHECK(said.any() == (one.count > 0 || one.gigabits > 0));
   }
+}
+
+TEST_CASE("a total that NICs do not have together contradicts them") {
+  const auto wrong = [](const char* text) { return parse_nics(text).contradiction; };
+  CHECK(wrong("400 Gbps (4x200)") == "4 of 200 Gb/s are 800 Gb/s, not 400 Gb/s");
+  CHECK(wrong("2 x 200 GbE (800 Gbps total)") == "2 of 200 Gb/s are 400 Gb/s, not 800 Gb/s");
+  for (const char* right : {"400 Gbps (4x100)", "400Gb/s (8x400)", "8x400Gb/s", "8x400G, 25GbE for storage", "4x HDR",
+                            "8x IB NDR 400Gb/s (16 NICs in all)", "200Gb/s HDR (PCIe gen 4 x16)"})
+    CHECK(wrong(right) == "");
 }

@@ -117,6 +117,21 @@ TEST_CASE("a version of NCCL and a type that are none are warned of at their pla
     CHECK(said(version, "half").empty());
 }
 
+TEST_CASE("NICs whose total contradicts their number and rate are warned of at their place") {
+  const auto said = [](const std::string& nics) {
+    const Folder folder;
+    folder.write("t.csv", "collective,size_bytes,time_us,inplace\nall_reduce,8,10.5,0\n");
+    folder.write("t.yaml", "id: a\ncollective: all_reduce\nnodes: 2\nnranks: 16\nnics_per_node: " + nics + "\n");
+    std::vector<std::string> out;
+    for (const Diagnostic& one : load_measured(folder.path() / "t.csv", {"test"})->warnings)
+      out.push_back(fmt::format("{}:{}: {}", one.where.line, one.where.column, one.message));
+    return out;
+  };
+  CHECK(said("400 Gbps (4x200)") ==
+        Said{"5:16: nics_per_node is '400 Gbps (4x200)': 4 of 200 Gb/s are 800 Gb/s, not 400 Gb/s"});
+  CHECK(said("400 Gbps (4x100)").empty());
+}
+
 TEST_CASE("ranks_per_node that nodes and nranks contradict is what the reason names") {
   Machines all = Machines::shipped(source_tree).value();
   const auto why = [&](const std::string& nodes, const std::string& ranks, const std::string& each) {

@@ -1,8 +1,11 @@
 #include "hardware_words.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <cmath>
 #include <vector>
 
 #include "collcast/base/words.hpp"
@@ -67,7 +70,14 @@ int generation_of(const std::vector<std::string>& all, std::string_view word) {
 }
 
 /// "400Gb/s", "400G", "400 Gbps", "25GbE": bits; "50GB/s": bytes, told by the capital.
-std::optional<Bandwidth> stated_rate(std::string_view text) {
+struct StatedRate {
+  std::size_t at = 0;  ///< in the text
+  int value = 0;
+  double unit = 0;  ///< bytes per second
+  Bandwidth rate() const { return Bandwidth(value * unit); }
+};
+std::vector<StatedRate> stated_rates(std::string_view text) {
+  std::vector<StatedRate> out;
   for (std::size_t i = 0; i < text.size(); ++i) {
     if (!digit(text[i]) || (i > 0 && (digit(text[i - 1]) || text[i - 1] == '.'))) continue;
     std::size_t end = i;
@@ -79,10 +89,12 @@ std::optional<Bandwidth> stated_rate(std::string_view text) {
     const auto value = read_whole(text.substr(i, end - i));
     if (!value || *value == 0) continue;
     const bool stops = rest.empty() || !letter(rest.front());
-    if (rest.starts_with("B/s") || rest.starts_with("Bps")) return Bandwidth(*value * 1e9);
-    if (stops || rest.front() == 'b' || lower(rest).starts_with("be")) return Bandwidth(*value * 1e9 / 8);
+    if (rest.starts_with("B/s") || rest.starts_with("Bps"))
+      out.push_back({i, *value, 1e9});
+    else if (stops || rest.front() == 'b' || lower(rest).starts_with("be"))
+      out.push_back({i, *value, 1e9 / 8});
   }
-  return std::nullopt;
+  return out;
 }
 
 /// Generations of adapters that are called by a name [InfiniBand Trade Association, roadmap; vendors' data sheets].
@@ -165,6 +177,85 @@ int number_of_nics(std::string_view text) {
     i = end - 1;
   }
   return 0;
+}
+
+/// "dual 200GbE", "quad HDR"; not "dual-port ConnectX-7".
+int number_in_words(const std::vector<std::string>& all) {
+  struct Word {
+    const char* word;
+    int number;
+  };
+  constexpr std::array numbers{Word{"dual", 2}, Word{"two", 2}, Word{"quad", 4}, Word{"four", 4}, Word{"eight", 8}};
+  constexpr std::array of_others{"port", "ports", "ported", "socket", "root", "rank", "plane"};
+  for (std::size_t i = 0; i + 1 < all.size(); ++i)
+    for (const Word& one : numbers)
+      if (all[i] == one.word && std::find(of_others.begin(), of_others.end(), all[i + 1]) == of_others.end())
+        return one.number;
+  return 0;
+}
+
+/// "HDR100 x2": behind the name; x4, x8 and x16 may as well be lanes of its slot.
+int number_behind(const std::vector<std::string>& all) {
+  for (std::size_t i = 1; i + 1 < all.size() && all[i] != "pcie" && all[i] != "gen"; ++i) {
+    if (all[i] != "x") continue;
+    const auto count = read_whole(all[i + 1]);
+    if (count && *count > 0 && *count < 16 && *count != 4 && *count != 8) return *count;
+  }
+  return 0;
+}
+
+/// "4x100" of "400 Gbps (4x100)": where it begins, and the two numbers. What a slot may have of lanes is no rate.
+constexpr int most_lanes = 16;
+struct NumberOfRates {
+  std::size_t at = 0;
+  int count = 0, each = 0;
+  std::size_t each_at = 0;
+};
+std::vector<NumberOfRates> numbers_of_rates(std::string_view text) {
+  std::vector<NumberOfRates> out;
+  const auto end_of = [&](std::size_t at, auto is) {
+    while (at < text.size() && is(text[at])) ++at;
+    return at;
+  };
+  const auto blank = [](char c) { return c == ' '; };
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (!digit(text[i]) || (i > 0 && (digit(text[i - 1]) || letter(text[i - 1]) || text[i - 1] == '.'))) continue;
+    const std::size_t end = end_of(i, digit), times = end_of(end, blank);
+    if (times >= text.size() || (text[times] != 'x' && text[times] != 'X')) continue;
+    const std::size_t each = end_of(times + 1, blank);
+    const auto count = read_whole(text.substr(i, end - i)),
+               rate = read_whole(text.substr(each, end_of(each, digit) - each));
+    if (count && rate && *count > 0 && *rate > most_lanes) out.push_back({i, *count, *rate, each});
+  }
+  return out;
+}
+
+/// Of all NICs together where that is said, by which one has its part; and whether it is not what their parts are.
+void part_totals(std::string_view text, const std::vector<std::string>& all, NicWords& out) {
+  const std::vector<StatedRate> rates = stated_rates(text);
+  const std::vector<NumberOfRates> parts = numbers_of_rates(text);
+  const bool says_total = has(all, "total") || has(all, "aggregate");
+  const auto of_parts = [&](const StatedRate& one) {
+    return std::any_of(parts.begin(), parts.end(), [&](const NumberOfRates& part) { return part.each_at == one.at; });
+  };
+  const auto whole = std::find_if(rates.begin(), rates.end(), [&](const StatedRate& one) {
+    return !of_parts(one) && (says_total || (!parts.empty() && one.at < parts.front().at));
+  });
+  if (whole == rates.end()) return;
+  if (parts.empty()) {
+    if (out.count > 1) out.rate = whole->rate() * (1.0 / out.count);
+    return;
+  }
+  const NumberOfRates& part = parts.front();
+  const auto own = std::find_if(rates.begin(), rates.end(), [&](const StatedRate& r) { return r.at == part.each_at; });
+  const double each = part.each * (own == rates.end() ? whole->unit : own->unit), said = whole->rate().value();
+  out.count = part.count;
+  out.rate = Bandwidth(each);
+  const auto is = [said](double rate) { return std::abs(said / rate - 1) < 1e-3; };
+  const auto gigabits = [](double rate) { return fmt::format("{:.4g} Gb/s", rate * 8 / 1e9); };
+  if (!is(each) && !is(part.count * each))
+    out.contradiction =
+        fmt::format("{} of {} are {}, not {}", part.count, gigabits(each), gigabits(part.count * each), gigabits(said));
 }
 
 }  // namespace
@@ -255,9 +346,12 @@ NicWords parse_nics(std::string_view text) {
   NicWords out;
   if (all.empty() || all.front() == "none" || (all.front() == "n" && all.size() > 1 && all[1] == "a")) return out;
   out.count = number_of_nics(text);
+  if (out.count == 0) out.count = number_in_words(all);
+  if (out.count == 0) out.count = number_behind(all);
   out.kind = kind_of(all);
-  out.rate = stated_rate(text);
-  if (!out.rate) out.rate = named_rate(all);
+  const std::vector<StatedRate> rates = stated_rates(text);
+  out.rate = rates.empty() ? named_rate(all) : rates.front().rate();
+  part_totals(text, all, out);
   return out;
 }
 

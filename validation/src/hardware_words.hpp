@@ -50,6 +50,7 @@ struct NicWords {
   int count = 0;                  ///< 0: not said
   std::optional<Bandwidth> rate;  ///< of one
   std::string kind;               ///< infiniband, roce, efa, tcpx, slingshot, tcp, ethernet; empty: not said
+  std::string contradiction;      ///< where a total is said that is not that of the NICs, which count
   bool any() const { return count > 0 || rate || !kind.empty(); }
 };
 NicWords parse_nics(std::string_view);

@@ -14,6 +14,7 @@
 
 #include "collcast/collective/collective.hpp"
 #include "collcast/validation/measured_table.hpp"
+#include "hardware_words.hpp"
 #include "lines.hpp"
 
 namespace collcast {
@@ -117,6 +118,10 @@ Result<Readings> read_csv_with_sidecar(std::istream& in, const std::string& file
         {sidecar->place_of("nccl_version"),
          fmt::format("nccl_version is '{}': it is as if it were not there", printable(sidecar->nccl_version)),
          "expected a version such as 2.27.3, or unknown"});
+  if (const std::string wrong = parse_nics(sidecar->nics).contradiction; !wrong.empty())
+    readings.warnings.push_back({sidecar->place_of("nics_per_node"),
+                                 fmt::format("nics_per_node is '{}': {}", printable(sidecar->nics), wrong),
+                                 "the number and the rate of one are taken"});
   if (const std::string second = second_sidecar_of(file); !second.empty())
     readings.warnings.push_back(
         {{second},

@@ -82,12 +82,20 @@ struct NicTerms {
   std::optional<UnevenNics> uneven;  ///< none where all have as many channels, or are not said
 };
 
+/// Of a sendrecv, in which each rank sends to the group's next.
+struct NextTerms {
+  bool inside = false, between = false;  ///< some are on one node, some on two
+  bool both_ways = false;                ///< a GPU sends to another node and receives from one
+  double messages = 1;                   ///< of the busiest NIC each way; not where nodes have unlike GPUs (PairLoads)
+};
+
 /// Of sends and receives between nodes.
 struct PairTerms {
   double nics = 0;               ///< of a node that its GPUs have nearest, by which all their pairs go at once
   int nics_of_gpu = 1;           ///< by which the channels of one GPU's pairs go in turn, at the most
   Bandwidth nic_rate{};          ///< of one of these: the line's, or its slot's
   Bandwidth gpu_rate{};          ///< of a GPU's way to its own
+  NextTerms next;
   std::vector<PairLoads> loads;  ///< by one of a GPU's NICs, by up to two, ...; none where all have as many, or no NICs
   bool relayed = false;          ///< a message leaves by the receiver's rail (PXN)
 };

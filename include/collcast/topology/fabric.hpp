@@ -92,7 +92,7 @@ class Fabric {
   /// network that keeps rails apart a node is left by the receiver's rail all the same.
   Fabric with_ports(std::vector<std::vector<PortsOfLane>> of_lanes) const;
 
-  /// Of two of a node's endpoints, numbered in it: by a third one's devices, or, with -1, by no NVLink.
+  /// Of two of a node's endpoints, numbered in it: by a third's devices; -1: by no NVLink; -2: by host memory.
   struct WayInNode {
     int from = 0, to = 0, through = -1;
   };
