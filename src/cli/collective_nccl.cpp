@@ -78,6 +78,17 @@ void leave_unsimulated(NcclPricing& pricing, const CollectiveRow& row, const Dia
   if (same->sizes.empty() || same->sizes.back() != row.size) same->sizes.push_back(row.size);
 }
 
+/// "pcie node0.pcie1 -> node0.cpu0".
+void put_busiest(const nccl::Program& program, const NcclSimulation& simulated, const nccl::Run& run,
+                 CollectiveRow& row) {
+  if (!simulated.busiest) return;
+  const LinkKind kind = program.machine.links()[simulated.busiest->value()].kind;
+  const std::string name = program.machine.link_name(*simulated.busiest);
+  const bool shared = kind != LinkKind::direct;
+  row.busiest = {shared ? fmt::format("{} {}", to_string(kind), name) : name, shared, simulated.load, run.data,
+                 run.bound};
+}
+
 /// The simulated time, where there is one.
 Diagnostics simulate_row(NcclPricing& pricing, const nccl::Communicator& c, const nccl::Plan& plan,
                          CollectiveRow& row) {
@@ -100,15 +111,18 @@ Diagnostics simulate_row(NcclPricing& pricing, const nccl::Communicator& c, cons
     pricing.coarse.push_back(row.size);
   const std::int64_t less = program->less ? traffic(*program->less).messages : 0;
   pricing.progress.expect(std::max(traffic(program->pattern).messages, less));  // one after the other
-  const Result<Seconds> time = simulate(*program, pricing.engine);
-  if (time) row.simulate = *time;
-  if (time) return {};
+  const Result<NcclSimulation> simulated = simulate_with_links(*program, pricing.engine);
+  if (simulated) {
+    row.simulate = simulated->time;
+    put_busiest(*program, *simulated, nccl::run(c, q.kind, row.size, plan), row);
+    return {};
+  }
   if (q.is_over()) {
     pricing.partial = true;
     return {};
   }
-  if (!q.estimates()) return time.errors();
-  leave_unsimulated(pricing, row, time.errors().front());
+  if (!q.estimates()) return simulated.errors();
+  leave_unsimulated(pricing, row, simulated.errors().front());
   return {};
 }
 

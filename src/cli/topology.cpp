@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -15,6 +16,7 @@
 #include "cli/output.hpp"
 #include "cli/values.hpp"
 #include "collcast/nccl/channels.hpp"
+#include "collcast/nccl/communicator.hpp"
 #include "collcast/report/documents.hpp"
 
 namespace collcast::cli {
@@ -173,6 +175,17 @@ Diagnostics misnamed(const TopologySpec& spec) {
            fmt::format("commands and lists know it by its file: '{}'", file.stem().string())}};
 }
 
+/// What other commands would refuse of the machine by their default: of a node's GPUs, or of two nodes with one each.
+Diagnostics refused_by_nccl(const Fabric& fabric) {
+  const int ranks = std::min(fabric.rank_count(), std::max(2, fabric.ranks_per_node()));
+  if (ranks < 2 || !nccl::compute_capability(fabric.spec().gpu.model)) return {};
+  const auto joined = nccl::connect(fabric, Group::strided(Rank(0), 1, ranks));
+  if (joined) return {};
+  Diagnostics out = joined.errors();
+  for (Diagnostic& one : out) one.message = "--library nccl refuses the machine: " + one.message;
+  return out;
+}
+
 Exit run_check(const TopologyArgs& args, const Session& session) {
   Diagnostics errors;
   const Format format = parse_format(args.output, errors);
@@ -188,6 +201,7 @@ Exit run_check(const TopologyArgs& args, const Session& session) {
   if (machine && errors.empty() && overwriting.empty()) {
     Diagnostics warnings = machine->warnings;
     append(warnings, misnamed(machine->fabric.spec()));
+    append(warnings, refused_by_nccl(machine->fabric));
     TopologyReport report = describe(machine->fabric);
     report.said = warn(session, warnings);
     return deliver(session, CheckReport{machine->fabric.spec().name, std::move(report), {}}, format, args.output);

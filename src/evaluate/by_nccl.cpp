@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <span>
 
 #include "collcast/evaluate/nodes.hpp"
 #include "collcast/evaluate/symmetry.hpp"
@@ -80,13 +81,47 @@ CollectiveTime by_nccl(const Fabric& fabric, const CollectivePolicy& policy) {
   };
 }
 
-Result<Seconds> simulate(const nccl::Program& program, const EngineOptions& options) {
+namespace {
+
+/// Calls follow one another: `less` are the same links without the last ones.
+void put_busiest(const nccl::Program& program, const Timeline& all, const Timeline* less, NcclSimulation& out) {
+  const std::span<const Link> links = program.machine.links();
+  // Ports and drives are no links of the machine's own, which are named where they are as busy.
+  constexpr double as_busy = 0.99;
+  double most = 0;
+  for (std::size_t i = 0; i < links.size(); ++i) {
+    const double carried = all.links[i].carried.value() - (less != nullptr ? less->links[i].carried.value() : 0);
+    const double load = carried / links[i].bandwidth.value() / program.calls;
+    const double weight = load * (links[i].kind == LinkKind::direct ? as_busy : 1);
+    if (weight <= most) continue;
+    most = weight;
+    out.busiest = LinkId(static_cast<std::uint32_t>(i));
+    out.load = Seconds(load);
+  }
+}
+
+}  // namespace
+
+Result<NcclSimulation> simulate_with_links(const nccl::Program& program, const EngineOptions& options) {
   const Result<Timeline> all = simulate(program.machine, program.pattern, options);
   if (!all) return all.errors();
-  if (!program.less) return std::max(program.host, program.start + to_seconds(all->finish));
+  NcclSimulation out;
+  if (!program.less) {
+    out.time = std::max(program.host, program.start + to_seconds(all->finish));
+    put_busiest(program, *all, nullptr, out);
+    return out;
+  }
   const Result<Timeline> less = simulate(program.machine, *program.less, options);
   if (!less) return less.errors();
-  return std::max(program.host, program.start + to_seconds(all->finish - less->finish) / program.calls);
+  out.time = std::max(program.host, program.start + to_seconds(all->finish - less->finish) / program.calls);
+  put_busiest(program, *all, &*less, out);
+  return out;
+}
+
+Result<Seconds> simulate(const nccl::Program& program, const EngineOptions& options) {
+  const Result<NcclSimulation> simulated = simulate_with_links(program, options);
+  if (!simulated) return simulated.errors();
+  return simulated->time;
 }
 
 Result<std::string> nccl_choice(const Fabric& fabric, const CollectiveRequest& request,

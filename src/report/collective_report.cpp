@@ -253,6 +253,29 @@ const PhaseRow* slowest_phase(const CollectiveRow& row) {
   return slowest == row.phases.end() ? nullptr : &*slowest;
 }
 
+/// Of library nccl: whether what the busiest link has beyond the closed form's busiest resource is most of the
+/// difference, else what is.
+std::string nccl_difference(const CollectiveRow& row) {
+  if (!row.busiest) return "the simulation waits for the host's call";
+  const CollectiveRow::Busiest& busiest = *row.busiest;
+  const std::string share = fmt::format("{:.0f} % of the time", 100 * std::min(1.0, busiest.load / *row.simulate));
+  const Seconds longer = *row.simulate - *row.estimate;
+  if (busiest.shared && longer > Seconds(0) && busiest.load - busiest.data > 0.5 * longer)
+    return fmt::format("contention on {}, which is full {}; the closed form has less on its busiest resource ({})",
+                       busiest.link, share, busiest.bound);
+  constexpr std::int64_t few = 4;
+  if (row.algorithm != "p2p" && row.chunks <= few)
+    return fmt::format("no contention: {} of a channel hide{} little of what fills the pipe ({} is busiest, {})",
+                       counted(row.chunks, "chunk"), row.chunks == 1 ? "s" : "", busiest.link, share);
+  if (longer > Seconds(0))
+    return fmt::format("no contention: messages wait for those before them, and no link is full ({} is busiest, {})",
+                       busiest.link, share);
+  return fmt::format(
+      "no contention: hops overlap that the closed form adds to its busiest resource's time ({}; simulated {} is "
+      "busiest, {})",
+      busiest.bound, busiest.link, share);
+}
+
 /// Why closed form and simulation differ, said once for the row where they differ most.
 void add_difference_note(const CollectiveReport& report, std::vector<std::string>& notes) {
   const CollectiveRow* worst = nullptr;
@@ -267,9 +290,7 @@ void add_difference_note(const CollectiveReport& report, std::vector<std::string
       "the closed form takes a ring to start when its last rank has come and leaves out ways that stay at "
       "one hop for a part of the rounds";
   if (worst->protocol)
-    why =
-        "the closed form takes the busiest resource's time and hops one by one; the simulation knows which NICs and "
-        "links each channel uses, and which channels wait for which";
+    why = nccl_difference(*worst);
   else if (worst->bound)
     why =
         "the estimate of a file's algorithm is a lower bound, the longer of its longest chain and of its busiest link; "

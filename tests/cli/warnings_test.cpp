@@ -160,3 +160,20 @@ TEST_CASE("who writes align_grad_reduce where nothing can be aligned is told so,
   CHECK(warned("--set training.align_grad_reduce=true") == 0);
   CHECK(warned("--set training.align_grad_reduce=false") == 0);
 }
+
+TEST_CASE("a check says what library nccl, which other commands take by default, refuses of the machine") {
+  const Folder folder;
+  folder.write("power9.yaml",
+               "schema: collcast.topology.v1\nname: power9\n"
+               "gpu: {model: V100-SXM2-16GB, memory: 16GB, memory_bandwidth: 900GB/s, peak: {fp16: 125TFLOP/s}, "
+               "kernels: data-sheet, source: s}\n"
+               "node:\n  devices:\n    gpu: {kind: gpu, count: 4}\n    cpu: {kind: cpu, count: 2}\n"
+               "  links:\n"
+               "    - {from: gpu, to: cpu, wiring: spread, kind: nvlink, bandwidth: 75GB/s, latency: 1us, source: s}\n"
+               "    - {from: cpu, to: cpu, kind: socket, bandwidth: 64GB/s, latency: 1us, source: s}\n");
+  const Called check = call("topology check " + (folder.path() / "power9.yaml").string());
+  CHECK(check.exit == 0);
+  CHECK(times(check.err, "power9.yaml:7:7") == 1);
+  CHECK(times(check.err, "--library nccl refuses the machine: NVLinks between GPUs and processors") == 1);
+  CHECK(times(call("topology check dgx-h100").err, "refuses") == 0);
+}

@@ -94,6 +94,15 @@ struct CollectiveRow {
     std::optional<std::string> protocol = {};  ///< of library nccl
   };
   std::optional<RunnerUp> runner_up;  ///< next best of `auto`
+  /// Of library nccl, where it is simulated: the link that has most to carry, beside what the closed form takes.
+  struct Busiest {
+    std::string link;
+    bool shared = false;     ///< by GPUs or channels: not a GPU's port, nor the threads of a channel
+    Seconds load{};          ///< what it takes for its bytes
+    Seconds data{};          ///< the closed form's busiest resource
+    std::string bound = {};  ///< which that is
+  };
+  std::optional<Busiest> busiest = {};
   /// Between these 8 of 10 measurements of this band of sizes were, by the machine's calibration.
   std::optional<TimeRange> interval = {};
 
