@@ -381,13 +381,17 @@ std::optional<RowBudget> parse_row_budget(std::string_view text, Location where,
 }
 
 void for_each_budget(const std::vector<std::string>& texts,
-                     const std::function<void(std::string_view, const Location&)>& parse) {
+                     const std::function<void(std::string_view, const Location&)>& parse, Diagnostics& errors) {
+  std::set<std::string_view> given;
   for (const std::string& text : texts) {
     std::string_view rest = text;
     Location where = typed("--budget", text);
     while (true) {
       const std::size_t comma = rest.find(',');
-      parse(rest.substr(0, comma), where);
+      const std::string_view one = rest.substr(0, comma), name = one.substr(0, one.find('='));
+      if (name.size() < one.size() && !given.insert(name).second)
+        errors.push_back({where, fmt::format("a second budget of '{}'", name), "expected each once"});
+      parse(one, where);
       if (comma == std::string_view::npos) break;
       rest.remove_prefix(comma + 1);
       where.column += static_cast<int>(comma) + 1;
@@ -434,9 +438,12 @@ std::optional<Budget> parse_budget(std::string_view text, Location where, Diagno
 
 std::vector<Budget> parse_budgets(const std::vector<std::string>& texts, Diagnostics& errors) {
   std::vector<Budget> out;
-  for_each_budget(texts, [&](std::string_view text, const Location& where) {
-    if (auto budget = parse_budget(text, where, errors)) out.push_back(*budget);
-  });
+  for_each_budget(
+      texts,
+      [&](std::string_view text, const Location& where) {
+        if (auto budget = parse_budget(text, where, errors)) out.push_back(*budget);
+      },
+      errors);
   return out;
 }
 

@@ -54,9 +54,9 @@ std::vector<std::string> inputs_of(const std::vector<std::string>& paths, const 
 /// By which library rows' collectives run, NCCL if none is given, and with which of its variables.
 CollectivePolicy policy_of(const std::string& library, const std::vector<std::string>& env, Diagnostics& errors);
 
-/// The parts between the commas of what --budget was given, each with its place.
+/// The parts between the commas of what --budget was given, each with its place; none may be there twice.
 void for_each_budget(const std::vector<std::string>&,
-                     const std::function<void(std::string_view, const Location&)>& parse);
+                     const std::function<void(std::string_view, const Location&)>& parse, Diagnostics& errors);
 /// "8%" as a share.
 std::optional<double> parse_limit(std::string_view limit, const Location& where, Diagnostics& errors);
 
@@ -91,9 +91,12 @@ Exit conclude(Report& report, const std::vector<std::string>& texts, const Parse
               const OutputOptions& output, const Session& session) {
   Diagnostics errors;
   std::vector<Budget> budgets;
-  for_each_budget(texts, [&](std::string_view text, const Location& where) {
-    if (std::optional<Budget> budget = parse(text, where, report, errors)) budgets.push_back(std::move(*budget));
-  });
+  for_each_budget(
+      texts,
+      [&](std::string_view text, const Location& where) {
+        if (std::optional<Budget> budget = parse(text, where, report, errors)) budgets.push_back(std::move(*budget));
+      },
+      errors);
   if (!errors.empty()) return refuse(session, errors);
   report.budgets = outcomes(report, budgets);
   const Exit written = deliver(session, report, format, output);

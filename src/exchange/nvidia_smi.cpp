@@ -153,8 +153,14 @@ class Reading {
 
   void header(const std::vector<Word>& words) {
     out_.where = {file_, line_, words[0].column};
-    for (const Word& word : words) {
-      if (word.text == "CPU" || word.text == "NUMA" || word.text == "GPU") break;  // affinities
+    const auto ends = std::ranges::find_if(words, [](const Word& word) {  // affinities
+      return word.text == "CPU" || word.text == "NUMA" || word.text == "GPU";
+    });
+    const auto devices = static_cast<std::size_t>(ends - words.begin());
+    if (devices > most_devices)
+      error(line_, 1, fmt::format("{} devices", devices), fmt::format("up to {} are read", most_devices));
+    for (std::size_t i = 0; i < std::min(devices, most_devices); ++i) {
+      const Word& word = words[i];
       const bool gpu = numbered(word.text, "GPU").has_value();
       if (gpu && out_.gpus < out_.names.size())
         error(line_, word.column, fmt::format("'{}' behind a NIC", shown(word.text)), "expected the GPUs first");
@@ -162,11 +168,6 @@ class Reading {
         error(line_, word.column, fmt::format("'{}' is there twice", shown(word.text)), "each device once");
       out_.names.emplace_back(word.text);
       if (gpu) ++out_.gpus;
-    }
-    if (out_.names.size() > most_devices) {
-      error(line_, 1, fmt::format("{} devices", out_.names.size()), fmt::format("up to {} are read", most_devices));
-      out_.names.resize(most_devices);
-      out_.gpus = std::min(out_.gpus, most_devices);
     }
     const std::size_t n = out_.names.size();
     out_.rows.resize(n);

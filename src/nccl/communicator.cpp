@@ -260,9 +260,14 @@ Diagnostics unfit(const StatedGraph& stated, const std::string& file, const Syst
   if (nodes == 1 && stated.nics > 0)
     refuse(stated.where, "its channels leave the node, and the group is on one",
            "expected a graph of one node, without <net>");
+  std::set<int> heads;
   for (std::size_t c = 0; c < stated.graph.order.size(); ++c) {
     const std::vector<int>& channel = stated.graph.order[c];
     const StatedGraph::Place* place = c < stated.places.size() ? &stated.places[c] : nullptr;
+    if (stated.id == GraphId::nvls && !channel.empty() && !heads.insert(channel.front()).second)
+      refuse(place ? place->gpus.front() : stated.where,
+             fmt::format("GPU {} is the head of two channels", channel.front()),
+             "expected each GPU as the head of one channel of NVLS at the most");
     for (std::size_t i = 0; i < channel.size(); ++i)
       if (!std::binary_search(gpus.begin(), gpus.end(), channel[i]))
         refuse(place ? place->gpus.at(i) : stated.where,

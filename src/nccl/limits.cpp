@@ -436,8 +436,8 @@ Exchange exchange_of_unlike(const Communicator& c, CollectiveKind kind, double b
   const int fewest = *std::min_element(c.ranks_of_nodes.begin(), c.ranks_of_nodes.end());
   Exchange out;
   out.per_peer = to_next ? bytes : bytes / c.ranks;
-  out.local_peers = to_next ? (c.pairs.next.inside ? 1 : 0)
-                            : (all_send ? c.most_on_a_node : c.pairs.loads.front().ranks_of_root) - 1;
+  out.local_peers =
+      to_next ? (c.pairs.next.inside ? 1 : 0) : (all_send ? c.most_on_a_node : c.pairs.loads.front().ranks_of_root) - 1;
   out.remote_peers = to_next ? 1 : c.ranks - (all_send ? fewest : c.pairs.loads.front().ranks_of_root);
   out.own_bytes = to_next ? 0 : out.per_peer;
   out.to_peers = to_peers(c.gpu.pair_rates, kind);

@@ -173,7 +173,7 @@ TEST_CASE("a check says what library nccl, which other commands take by default,
                "    - {from: cpu, to: cpu, kind: socket, bandwidth: 64GB/s, latency: 1us, source: s}\n");
   const Called check = call("topology check " + (folder.path() / "power9.yaml").string());
   CHECK(check.exit == 0);
-  CHECK(times(check.err, "power9.yaml:7:7") == 1);
+  CHECK(times(check.err, "power9.yaml:9:7") == 1);
   CHECK(times(check.err, "--library nccl refuses the machine: NVLinks between GPUs and processors") == 1);
   CHECK(times(call("topology check dgx-h100").err, "refuses") == 0);
 }

@@ -280,9 +280,9 @@ TEST_CASE("a NIC that the machine does not have is refused where any graph of a 
   const auto errors_of = [](TopologySpec spec, const char* id, const char* pattern, const std::string& channel) {
     spec.plugin.collnet = true;
     const auto read = exchange::read_nccl_graphs(
-        graph_of(fmt::format("id=\"{}\" pattern=\"{}\" nchannels=\"1\" speedintra=\"20\" speedinter=\"20\" "
+        graph_of(fmt::format("id=\"{}\" pattern=\"{}\" nchannels=\"{}\" speedintra=\"20\" speedinter=\"20\" "
                              "typeintra=\"NVL\" typeinter=\"PIX\"",
-                             id, pattern),
+                             id, pattern, channel.find("<channel>", 1) == std::string::npos ? 1 : 2),
                  channel),
         "g");
     REQUIRE(read.ok());
@@ -316,6 +316,9 @@ TEST_CASE("a NIC that the machine does not have is refused where any graph of a 
     CHECK(messages_of(one) == Errors{fmt::format("g:3:1: graph {} of g: the machine has no NIC 1", graph.id)});
     CHECK_THAT(one.front().hint, Catch::Contains("a node has NIC 0;"));
   }
+  const std::string head = "<channel>\n<net dev=\"0\"/><gpu dev=\"0\"/><net dev=\"0\"/></channel>";
+  CHECK(messages_of(errors_of(test::shipped_machine("dgx-h100"), "3", "5", head + head)) ==
+        Errors{"g:4:15: graph 3 of g: GPU 0 is the head of two channels"});
 }
 
 TEST_CASE("what is no graph of NCCL is refused at its place") {

@@ -125,6 +125,9 @@ TEST_CASE("what is no such table is refused at its place") {
         Errors{"f:2:8: 'NV2' between GPU0 and NIC0", "f:3:6: 'NV2' between NIC0 and GPU0"});
   CHECK(smi_errors("  GPU0 GPU1\nGPU0 X NV-2\nGPU1 NV99999999999 X\n").size() == 2);
   CHECK(smi_errors("  GPU0\nGPU0 X\nGPU9 X\n") == Errors{"f:3:1: a row of 'GPU9', which the first line does not name"});
+  std::string many;
+  for (int i = 0; i < 1030; ++i) many += "GPU" + std::to_string(i) + " ";
+  CHECK(smi_errors(many + "GPU0\n").front() == "f:1:1: 1031 devices");
   CHECK(smi_errors("  GPU0\nGPU0 \xff\n").front() == "f:2:6: byte 0xFF at offset 12 is not UTF-8");
 }
 

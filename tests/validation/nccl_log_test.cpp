@@ -83,6 +83,14 @@ TEST_CASE("a log's variables are those that NCCL says were set") {
   CHECK(unlike->warnings[0].message == "NCCL_ALGO is 'Tree' here and another value before");
   CHECK(unlike->tables.at(0).facts.environment == Variables{{"NCCL_ALGO", "Ring"}});
 
+  // A damaged log cannot make the reader search among more and more.
+  std::string lines;
+  for (int i = 0; i < 1100; ++i) lines += set("NCCL_X" + std::to_string(i), "1");
+  const auto many = log_of(devices + lines + new_heading + row + ending);
+  CHECK(many->tables.at(0).facts.environment.size() == 1000);
+  REQUIRE(many->warnings.size() == 1);
+  CHECK(many->warnings[0].message == "more than 1000 variables of NCCL");
+
   // Each test has its own, though another rank's line may come before the first one of the test's own.
   const auto two = log_of(devices + algorithm + new_heading + row + ending + set("NCCL_ALGO", "Tree", 1) + devices +
                           set("NCCL_ALGO", "Tree") + new_heading + row + ending + devices + new_heading + row + ending);

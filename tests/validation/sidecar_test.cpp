@@ -122,8 +122,10 @@ TEST_CASE("NICs whose total contradicts their number and rate are warned of at t
     const Folder folder;
     folder.write("t.csv", "collective,size_bytes,time_us,inplace\nall_reduce,8,10.5,0\n");
     folder.write("t.yaml", "id: a\ncollective: all_reduce\nnodes: 2\nnranks: 16\nnics_per_node: " + nics + "\n");
+    const auto read = load_measured(folder.path() / "t.csv", {"test"});
+    REQUIRE(read.ok());
     std::vector<std::string> out;
-    for (const Diagnostic& one : load_measured(folder.path() / "t.csv", {"test"})->warnings)
+    for (const Diagnostic& one : read->warnings)
       out.push_back(fmt::format("{}:{}: {}", one.where.line, one.where.column, one.message));
     return out;
   };

@@ -499,6 +499,7 @@ TEST_CASE("budgets: met, missed by how much, and exit 1") {
   const std::string ideal = "--library ideal --measured ";
   CHECK(validate(folder, ideal + one_table + " --budget 'large=95%'").exit == 0);
   CHECK(validate(folder, ideal + one_table + " --max-median-ape 'all_reduce.small=1%'").exit == 1);
+  CHECK(validate(folder, ideal + one_table + " --budget 'large=95%,small=9%,large=1%'").exit == 2);
   const auto missed = validate(folder, ideal + one_table + " --budget 'large=95%,all_reduce.small=1%'");
   CHECK(missed.exit == 1);
   // Said once: by the page that is read, else on the error stream.

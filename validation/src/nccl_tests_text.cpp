@@ -438,6 +438,9 @@ class LogReader {
     variable(lines, text);
   }
 
+  /// Of a job; NCCL has some two hundred.
+  static constexpr std::size_t most_variables = 1000;
+
   /// "node1:4711:4800 [0] NCCL INFO NCCL_ALGO set by environment to Ring", with a full stop of those that are numbers.
   void variable(const Lines& lines, std::string_view text) {
     constexpr std::string_view set = " set by environment to ";
@@ -452,6 +455,13 @@ class LogReader {
     if (!is_of_nccl(name)) return;
     // What ranks of the next test say may be there before its first line, which is another rank's.
     auto& all = complete_ ? variables_of_next_ : variables_;
+    if (all.size() >= most_variables &&
+        std::ranges::find(all, name, &std::pair<std::string, std::string>::first) == all.end()) {
+      if (!std::exchange(said_many_, true))
+        out_.warnings.push_back({lines.at(1 + skipped_), fmt::format("more than {} variables of NCCL", most_variables),
+                                 "further ones are not read; is the log damaged?"});
+      return;
+    }
     if (add_variable(all, std::string(name), std::string(value))) return;
     if (said_unlike_.insert(std::string(name)).second)
       out_.warnings.push_back({lines.at(1 + skipped_),
@@ -510,6 +520,7 @@ class LogReader {
   std::string gpu_, kind_, nccl_version_;
   std::vector<std::pair<std::string, std::string>> variables_, variables_of_next_;
   std::set<std::string> said_unlike_;
+  bool said_many_ = false;
   bool devices_seen_ = false, complete_ = false, in_rows_ = false, warned_ = false;
   bool lacking_ = false;  ///< a row of the test was left out
   bool said_operation_ = false, said_mixed_ = false;
