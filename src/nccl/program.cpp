@@ -12,6 +12,7 @@
 #include "nccl/collnet_program.hpp"
 #include "nccl/collnet_tuning.hpp"
 #include "nccl/pat_shape.hpp"
+#include "nccl/ring_loop.hpp"
 #include "nccl/switch_program.hpp"
 #include "nccl/tree_shape.hpp"
 
@@ -114,9 +115,8 @@ Result<Program> ring_program(const Question& q) {
     rates.nic = std::min(rates.nic, hops.all * each / gaps);
     rates.beyond -= (each / rates.nic - before) / slices;
   }
-  const double latency = (hops.all - hops.out) * l.hop + hops.out * network_hop(l, longest);
-  const double bytes = ring_load(l, hops.all, longest, q.plan).seconds;
-  const double first = until_first_round(q.c, q.plan, l, latency, hops.all, bytes, gaps);
+  const RingLoop loop = ring_loop(q.c, q.kind, q.plan, l, longest, longest);
+  const double first = until_first_round(q.c, q.kind, q.plan, l, loop).count();
   return assembled(q, rates, std::move(pattern), l.start + first);
 }
 
