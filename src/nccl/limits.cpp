@@ -45,8 +45,6 @@ double ll_channel(std::size_t generation) {
   return fitted::ll_multiple * tuned::ll_total[generation][0] / fitted::channels_of_a_node[generation];
 }
 
-bool over_host(const Communicator& c) { return c.ring.type_between >= PathType::phb; }
-
 /// Simple and LL128 in trees halve their chunk while there are too few of them to fill the tree [src/enqueue.cc].
 double tree_chunk(const Communicator& c, Bytes size, const Plan& plan) {
   double chunk = slot(c.environment, plan.protocol);
@@ -237,17 +235,11 @@ Hops ring_hops(const Communicator& c, CollectiveKind kind) {
   return {static_cast<double>(all), static_cast<double>(out)};
 }
 
-namespace {
-
-/// Channels whose messages wait for each other. Over the host's bridge all that a GPU's proxy has, which sends some and
-/// takes in as many others.
 double channels_in_line(const Communicator& c, const Plan& plan) {
   if (!over_host(c)) return channels_of_a_nic(c, plan);
   const double proxies = std::clamp(c.nics.count, 1, c.most_on_a_node);
   return std::min<double>(plan.channels, 2 * std::ceil(plan.channels / proxies));
 }
-
-}  // namespace
 
 double message_gap(const Communicator& c, const Plan& plan) {
   if (c.nodes == 1) return 0;
@@ -288,16 +280,6 @@ Load ring_links(const Limits& l, double hops, double chunk, const Plan& plan) {
 
 Load ring_load(const Limits& l, double hops, double chunk, const Plan& plan) {
   return longest({ring_links(l, hops, chunk, plan), {hops * through_network(l, chunk), "messages"}});
-}
-
-double until_first_round(const Communicator& c, const Plan& plan, const Limits& l, double latency, double hops,
-                         double bytes, double gaps) {
-  const int slices = ring_slices(plan.protocol);
-  const double until = std::min(l.first_round * latency, bytes * (1 - 1.0 / slices)) +
-                       (slices > 1 ? fitted::first_slice * bytes / (hops * slices) : 0);
-  // Where the channels of a proxy wait for each other, the last one's first message goes after all the others'.
-  const double last_in_line = over_host(c) ? message_gap(c, plan) * (1 - 1 / channels_in_line(c, plan)) : 0;
-  return std::max(0.0, until - std::max(0.0, gaps - bytes)) + last_in_line;
 }
 
 Chunks tree_chunks(const Communicator& c, Bytes size, const Plan& plan) {

@@ -90,6 +90,11 @@ inline double channels_of_a_nic(const Plan& plan, double nics) {
 inline double channels_of_a_nic(const Communicator& c, const Plan& plan) {
   return channels_of_a_nic(plan, nics_of_rings(c));
 }
+/// Messages cross the host's bridge on their way to a NIC.
+inline bool over_host(const Communicator& c) { return c.ring.type_between >= PathType::phb; }
+/// Channels whose messages wait for each other. Over the host's bridge all that a GPU's proxy has, which sends some and
+/// takes in as many others.
+double channels_in_line(const Communicator&, const Plan&);
 /// Seconds that one message of each channel through a NIC takes because a proxy posts them one by one.
 double message_gap(const Communicator&, const Plan&);
 /// The same of a ring's loop with chunks of `chunk` bytes, beyond the messages that fit in the slots.
@@ -118,12 +123,6 @@ Load ring_load(const Limits&, double hops, double chunk, const Plan&);
 /// What a channel's threads and a GPU's links reach of their rates, as the copy of what came last follows.
 double ring_channel(const Limits&, double hops);
 double ring_gpu(const Limits&, double hops, const Plan&);
-/// Seconds before a ring's loops run on without gaps: until the first chunk has come round, or the first slice where
-/// that is sooner, what the first slice of a hop takes, and, over the host's bridge, until the last channel's first
-/// message is posted. `bytes`: the first loop's ring_load; where its `gaps` are longer, what they leave idle hides as
-/// much.
-double until_first_round(const Communicator&, const Plan&, const Limits&, double latency, double hops, double bytes,
-                         double gaps);
 
 /// Of a call's data.
 inline double of_channel(Bytes size, const Plan& plan) { return static_cast<double>(size.value()) / plan.channels; }

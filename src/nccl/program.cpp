@@ -12,6 +12,7 @@
 #include "nccl/collnet_program.hpp"
 #include "nccl/collnet_tuning.hpp"
 #include "nccl/pat_shape.hpp"
+#include "nccl/ring_loop.hpp"
 #include "nccl/switch_program.hpp"
 #include "nccl/tree_shape.hpp"
 
@@ -109,14 +110,15 @@ Result<Program> ring_program(const Question& q) {
         std::min((1 - 1.0 / slices) * channels_of_a_nic(q.c, q.plan) * longest / rates.nic, hop_of_chunk(l, longest));
   const double gaps = message_gaps(q.c, q.plan, hops.all, longest);
   if (gaps > 0) {
-    // Messages wait for each other's posts; the way of one is no longer for it.
-    const double each = channels_of_a_nic(q.c, q.plan) * longest, before = each / rates.nic;
+    // Messages wait for each other's posts; the way of one is no longer for it. Over uneven NICs it passes its
+    // channel's own lines meanwhile, and posts that take less have not made it longer.
+    const double each = channels_of_a_nic(q.c, q.plan) * longest;
+    const double lines = rates.between > 0 ? longest / rates.between : 0, before = std::max(each / rates.nic, lines);
     rates.nic = std::min(rates.nic, hops.all * each / gaps);
-    rates.beyond -= (each / rates.nic - before) / slices;
+    rates.beyond -= std::max(0.0, each / rates.nic - before) / slices;
   }
-  const double latency = (hops.all - hops.out) * l.hop + hops.out * network_hop(l, longest);
-  const double bytes = ring_load(l, hops.all, longest, q.plan).seconds;
-  const double first = until_first_round(q.c, q.plan, l, latency, hops.all, bytes, gaps);
+  const RingLoop loop = ring_loop(q.c, q.kind, q.plan, l, longest, longest);
+  const double first = until_first_round(q.c, q.kind, q.plan, l, loop).count();
   return assembled(q, rates, std::move(pattern), l.start + first);
 }
 

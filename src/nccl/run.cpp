@@ -6,6 +6,7 @@
 #include "nccl/collnet.hpp"
 #include "nccl/limits.hpp"
 #include "nccl/nvls.hpp"
+#include "nccl/ring_loop.hpp"
 
 namespace collcast::nccl {
 
@@ -32,77 +33,24 @@ Run run_chain(const Communicator& c, CollectiveKind kind, Bytes size, const Plan
   return finished(l.start, chain_latency(c, l, plan, cut), data, cut.first, cut.count);
 }
 
-/// By uneven NICs, until the last of all chunks that a ring's channel sends through the busiest one is there: by LL and
-/// LL128, whose chunks are not halved, nothing hides its hop behind them.
-double last_through_nic(const Communicator& c, const Limits& l, const Plan& plan, double hops, double chunk) {
-  if (!c.nics.uneven || ring_slices(plan.protocol) > 1) return 0;
-  const double lines = through_network(l, chunk);
-  return hops * std::max(lines, chunk * plan.channels / l.nics) + network_hop(l, chunk) +
-         std::min(lines, chunk / ring_channel(l, hops));
-}
-
-/// One loop around the ring: every rank has a chunk for each position. R hops of a chunk, R + 1 operations of a block,
-/// as the last one only receives. A step waits for the first slice of the chunk before, so that a loop takes the longer
-/// of its data and one walk around with a slice's data.
-struct Loop {
-  Load data;
-  double bytes = 0;                 ///< the data's time without the gaps between messages
-  double gaps = 0;                  ///< theirs
-  double walk = 0, later_walk = 0;  ///< the latter of a loop behind others
-};
-
 Run run_ring(const Communicator& c, CollectiveKind kind, Bytes size, const Plan& plan) {
   const Limits l = ring_limits(c, plan);
-  const Hops way = ring_hops(c, kind);
-  const double hops = way.all, out = way.out;
-  // A loop waits for the one before over all hops but one, each loop for another's: of many loops by uneven NICs,
-  // the mean of all those ways. Even ones are measured, with the longest.
-  const double later_out = c.nics.uneven ? std::min(out, hops * c.nodes / c.ranks) : out;
-  const double over_leaves = c.spines ? c.spines->ring_share * out : 0;
-  const int slices = ring_slices(plan.protocol);
-  // Hops that cross no NIC do not take its time; but where nodes have unlike numbers, some have few others. By lines
-  // that is said by last_through_nic().
-  Limits within = l;
-  if (nodes_alike(c) || (c.nics.uneven && slices == 1)) within.nics = unlimited;
   const auto [most, full, rest] = loops_of(c, size, plan);
   const double longest_chunk = full > 0 ? most : rest;
-  const auto latency_of = [&](double crossing) {
-    return (hops - crossing) * l.hop + crossing * network_hop(l, longest_chunk);
-  };
-  const auto walk_of = [&](double chunk, double crossing) {
-    const double links = (hops - crossing) * ring_links(within, hops, chunk, plan).seconds / hops +
-                         crossing * ring_links(l, hops, chunk, plan).seconds / hops;
-    return latency_of(crossing) - (hops - crossing) * within_hop(l, chunk) + links / slices +
-           crossing * through_network(l, chunk);
-  };
-  const auto loop_of = [&](double chunk) {
-    const Load bytes = ring_load(l, hops, chunk, plan);
-    const double gaps = message_gaps(c, plan, hops, chunk);
-    const Load spines{ring_spines(c, kind, plan, hops, chunk), spines_name};
-    // What a send over a spine takes longer than others between nodes.
-    const double others = ring_links(l, hops, chunk, plan).seconds + hops * through_network(l, chunk);
-    const double of_spines = over_leaves * std::max(0.0, spines.seconds - others) / hops;
-    // And over the slowest link of a node.
-    const PcieLoads::Slowest& slowest = c.gpu.over_pcie.of_ring;
-    const double of_slowest = slowest.hop * chunk * plan.channels / pcie_share(c, plan.protocol);
-    const double longer = of_spines + hops * slowest.count * std::max(0.0, of_slowest - others / hops);
-    return Loop{longest({bytes, {gaps, "messages"}, spines, ring_pcie(c, kind, plan, hops, chunk)}), bytes.seconds,
-                gaps, walk_of(chunk, out) + longer / slices, walk_of(chunk, later_out) + longer / slices};
-  };
-  const Loop large = loop_of(most), last = loop_of(rest);
-  Load data{0, full > 0 ? large.data.name : last.data.name};
+  const RingLoop large = ring_loop(c, kind, plan, l, most, longest_chunk);
+  const RingLoop last = ring_loop(c, kind, plan, l, rest, longest_chunk);
+  const RingLoop& first = full > 0 ? large : last;
+  Load data{0, first.data.name};
   double waits = 0;
-  const auto wait = [](const Loop& loop, double walk) { return std::max(0.0, walk - loop.data.seconds); };
-  const auto add = [&](const Loop& loop, double times) {
+  const auto wait = [](const RingLoop& loop, Seconds walk) { return std::max(0.0, walk.count() - loop.data.seconds); };
+  const auto add = [&](const RingLoop& loop, double times) {
     data.seconds += times * loop.data.seconds;
     waits += times * wait(loop, loop.later_walk);
   };
   if (full > 0) add(large, full);
   if (rest > 0) add(last, 1);
-  const Loop& first = full > 0 ? large : last;
-  const double first_walk = std::max(first.walk, last_through_nic(c, l, plan, hops, longest_chunk));
-  waits += wait(first, first_walk) - wait(first, first.later_walk);
-  waits += until_first_round(c, plan, l, latency_of(out), hops, first.bytes, first.gaps);
+  waits += wait(first, first.walk) - wait(first, first.later_walk);
+  waits += until_first_round(c, kind, plan, l, first).count();
   return finished(l.start, waits, data, longest_chunk, full + (rest > 0 ? 1 : 0));
 }
 

@@ -1,5 +1,5 @@
 // Directions that a closed form must go as links get faster, each described and searched anew: where NCCL chooses alike
-// and its channels are as many and go the same ways, nothing takes longer.
+// and its channels are as many and go the same ways, nothing takes longer. And as what a calibration says is slower.
 #include <catch2/catch.hpp>
 
 #include <algorithm>
@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "collcast/evaluate/by_nccl.hpp"
+#include "collcast/nccl/program.hpp"
 #include "machines.hpp"
 
 using namespace collcast;
@@ -131,4 +133,61 @@ TEST_CASE("links of a node that are described faster make nothing slower whose c
       for (const int nodes : {1, 2})
         sweep(machine, all_of(machine, nodes), "node.links." + std::to_string(link) + ".bandwidth", 3, 1200, 1.5);
   }
+}
+
+TEST_CASE("longer times and lower rates of a calibration make nothing quicker") {
+  // NCCL's own choice knows no factors: each plan is held against itself.
+  const std::vector<double NcclFactors::*> rates{
+      &NcclFactors::ll,      &NcclFactors::ll128,    &NcclFactors::simple,     &NcclFactors::network,
+      &NcclFactors::sockets, &NcclFactors::ll_proxy, &NcclFactors::host_bridge};
+  for (const auto& [machine, gpus] :
+       std::vector<std::pair<std::string, std::vector<int>>>{{"dgx-h100", {1, 1, 1, 1, 1, 1, 1, 1}},
+                                                             {"dgx-h100", {8, 8, 8, 8}},
+                                                             {"dgx-h100", {8, 3, 8}},
+                                                             {"polaris", {4, 4, 4}},
+                                                             {"l40s-pcie", {8, 8}}}) {
+    const Fabric fabric = test::built(machine, static_cast<int>(gpus.size()));
+    const Communicator c = *nccl::connect(fabric, test::first_of_nodes(fabric, gpus));
+    for (const NcclFactor& factor : nccl_factors)
+      for (std::int64_t bytes = 1 << 10; bytes <= 1 << 30; bytes *= 8) {
+        const bool rate = std::ranges::count(rates, factor.value) > 0;
+        std::vector<Timed> before;
+        for (double value = factor.least; value <= factor.most; value *= 1.3) {
+          Communicator with = c;
+          with.factors.*factor.value = value;
+          std::vector<Timed> now = timed(with, bytes);
+          for (std::size_t i = 0; i < before.size(); ++i) {
+            const double less = (rate ? now : before)[i].us, more = (rate ? before : now)[i].us;
+            INFO(machine << ", " << test::words(gpus) << "GPUs, " << bytes << " bytes, " << now[i].what << ", "
+                         << factor.name << " up to " << value);
+            CHECK(less <= more * (1 + 1e-9));
+          }
+          before = std::move(now);
+        }
+      }
+  }
+}
+
+TEST_CASE("slower proxies make no ring over nodes quicker, by either method") {
+  const Fabric fabric = test::built("dgx-h100", 8);
+  const Group group = test::first_of_nodes(fabric, {1, 1, 1, 1, 1, 1, 1, 1});
+  Communicator c = *nccl::connect(fabric, group);
+  for (const auto protocol : {nccl::Protocol::ll, nccl::Protocol::ll128, nccl::Protocol::simple})
+    for (const std::int64_t bytes : {1 << 16, 1 << 20, 1 << 23}) {
+      const nccl::Plan plan =
+          test::planned_as(c, CollectiveKind::all_gather, Bytes(bytes), nccl::Algorithm::ring, protocol);
+      double closed = 0, simulated = 0;
+      for (const double factor : {0.5, 1.0, 2.0, 3.0, 4.0, 6.0, 8.0}) {
+        c.factors.message_gap = factor;
+        const auto program = nccl::program(fabric, group, c, CollectiveKind::all_gather, Bytes(bytes), plan);
+        REQUIRE(program.ok());
+        const double closed_now = nccl::run(c, CollectiveKind::all_gather, Bytes(bytes), plan).time().count();
+        const double simulated_now = simulate(*program)->count();
+        INFO(to_string(protocol) << ", " << bytes << " bytes, gaps of " << factor);
+        CHECK(closed_now >= closed * (1 - 1e-9));
+        CHECK(simulated_now >= simulated * (1 - 1e-9));
+        closed = closed_now;
+        simulated = simulated_now;
+      }
+    }
 }
