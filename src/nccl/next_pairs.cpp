@@ -47,7 +47,8 @@ NextTerms next_terms(const System& system, const std::vector<NextOnNode>& nodes,
         ++loads[nics[turn % nics.size()]];
     };
     for (const auto& [from, to] : node.leaving) {
-      add(relayed ? to : from, sent);
+      // A GPU relays that the group has on this node; beside others' NICs there is none [search.cc, ncclTopoGetNetDev].
+      add(relayed && std::ranges::binary_search(node.gpus, to) ? to : from, sent);
       out.both_ways = out.both_ways || std::ranges::binary_search(node.entering, from);
     }
     for (const int gpu : node.entering) add(gpu, received);

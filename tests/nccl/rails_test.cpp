@@ -423,3 +423,19 @@ TEST_CASE("GPUs that are not in the group relay nothing: a lone GPU of a node se
   CHECK(time({0, 1, 8, 9}, CollectiveKind::alltoall, thin, {}).simulated == Approx(near));
   CHECK(time({0, 1, 8, 9}, CollectiveKind::alltoall, thin, off).simulated > 1.5 * near);
 }
+
+TEST_CASE("GPUs of other trays than the receivers' send by their own NICs, as none beside the receivers' is theirs") {
+  // Each node's second GPU sends to the other node's first, whose tray has no GPU of the group on the sender's node.
+  const Fabric fabric = test::built("gb200-nvl72", 2);
+  const Bytes size(64 << 20);
+  const auto time = [&](const std::vector<std::uint32_t>& ranks) {
+    const Group group = Group::listed(std::vector<Rank>(ranks.begin(), ranks.end()));
+    const auto c = nccl::connect(fabric, group, test::environment({}));
+    REQUIRE(c.ok());
+    CHECK(c->pairs.next.messages == 1);
+    const auto plan = nccl::plan(*c, CollectiveKind::sendrecv, size);
+    REQUIRE(plan.ok());
+    return nccl::run(*c, CollectiveKind::sendrecv, size, *plan).time();
+  };
+  CHECK(time({0, 1, 80, 81}) == time({0, 1, 72, 73}));
+}
