@@ -123,7 +123,8 @@ TEST_CASE("NICs whose total contradicts their number and rate are warned of at t
     folder.write("t.csv", "collective,size_bytes,time_us,inplace\nall_reduce,8,10.5,0\n");
     folder.write("t.yaml", "id: a\ncollective: all_reduce\nnodes: 2\nnranks: 16\nnics_per_node: " + nics + "\n");
     std::vector<std::string> out;
-    for (const Diagnostic& one : load_measured(folder.path() / "t.csv", {"test"})->warnings)
+    const auto tables = load_measured(folder.path() / "t.csv", {"test"});
+    for (const Diagnostic& one : tables->warnings)
       out.push_back(fmt::format("{}:{}: {}", one.where.line, one.where.column, one.message));
     return out;
   };
