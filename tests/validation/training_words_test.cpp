@@ -122,3 +122,17 @@ TEST_CASE("what stands behind a word for recomputation is told, and a longer wor
   row.recompute = "fully sharded";
   CHECK(refusal(row) == "the recomputation fully sharded is not modelled");
 }
+
+TEST_CASE("a Megatron of before 2022 alone adds gradients apart: not one without a date, nor ever Megatron-Core") {
+  TrainingRow row = gpt_row();
+  const auto is_fused = [&](const char* framework, const char* date) {
+    row.framework = framework;
+    row.date = date;
+    return step(row).inputs.options.fuse_accumulation;
+  };
+  CHECK_FALSE(is_fused("Megatron-LM", "2021-04"));
+  CHECK(is_fused("Megatron-LM", ""));
+  for (const char* framework : {"Megatron-Core", "Megatron-Bridge 25.09"})
+    for (const char* date : {"", "2021"}) CHECK(is_fused(framework, date));
+  CHECK_FALSE(is_fused("Megatron-DeepSpeed", ""));
+}

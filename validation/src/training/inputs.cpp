@@ -21,7 +21,8 @@
 //   Gradients are added to their sum by kernels of their own in Megatron-LM before 2022 (v2.x,
 //     megatron/model/distributed.py: main_grad.add_) and with fp16 in its first versions with fused sums, which are of
 //     32 bit only (megatron/mpu/layers.py: wgrad_gemm_accum_fp32), in DeepSpeed, InternEvo (PyTorch's AccumulateGrad)
-//     and nanotron (sums in fp32); others fuse that with the products, or have one micro-batch
+//     and nanotron (sums in fp32); others, and rows without a date, fuse that with the products, or have one
+//     micro-batch
 //   TP in the backward of Megatron-Core, NeMo and Megatron-Bridge: beside the products that do not need it
 //     (megatron/core/tensor_parallel/layers.py), unless the row says none; rows that name tp among what they overlap
 //     ran rings (NeMo's tp_comm_overlap, TorchTitan's async TP)
@@ -538,7 +539,8 @@ class Reading {
     if (framework.starts_with("interne") || framework.starts_with("nanotron")) return true;
     if (!framework.starts_with("megatron") || row_.source_id == "vtrain-single") return false;
     const bool fp16 = out_.inputs.options.precision == "fp16";
-    return contains(framework, "deepspeed") || row_.date < (fp16 ? "2022-07" : "2022");
+    if (contains(framework, "deepspeed")) return true;
+    return !is_core() && !row_.date.empty() && row_.date < (fp16 ? "2022-07" : "2022");
   }
 
   const TrainingRow& row_;
