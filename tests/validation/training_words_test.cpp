@@ -136,3 +136,20 @@ TEST_CASE("a Megatron of before 2022 alone adds gradients apart: not one without
     for (const char* date : {"", "2021"}) CHECK(is_fused(framework, date));
   CHECK_FALSE(is_fused("Megatron-DeepSpeed", ""));
 }
+
+TEST_CASE("a time in which no GPU computes the model's FLOPs is a reason not to score the row") {
+  TrainingTables tables;
+  tables.rows = {gpt_row(), gpt_row(), gpt_row()};
+  // 64 A100 of 312 TFLOP/s. Forward and backward of 512 sequences: 72 B s L h^2 (1 + s/6h + V/12Lh), 1.24 s at the peak
+  const double h = 3072, flops = 72.0 * 512 * 2048 * 30 * h * h * (1 + 2048 / (6 * h) + 51200 / (12 * 30 * h));
+  const double least = flops / (64 * 312e12);
+  tables.rows[0].iter_s = 1e-9;
+  tables.rows[1].iter_s = 0.99 * least;
+  tables.rows[2].iter_s = 1.01 * least;
+  const TrainingReport report = validate_training(tables, training_machines(), {{}, false, {}});
+  REQUIRE(report.unscored.size() == 2);
+  CHECK(report.unscored[0].why.starts_with(
+      "iter_s says 1 ns for a step, more than the GPUs can compute: at their peak it takes 1."));
+  REQUIRE(report.rows.size() == 1);
+  CHECK(report.rows[0].measured->count() == Approx(1.01 * least));
+}
