@@ -141,6 +141,8 @@ TEST_CASE("a row's words are requests in flight on its layout") {
   CHECK(spread.inputs.layout.dp == 4);
   CHECK(spread.inputs.layout.world() == 4);
   CHECK(spread.inputs.serving->batch == 8);
+  CHECK(spread.assumed == std::vector<std::string>{"30 requests in flight on 4 replicas: 8 on each"});
+  CHECK(served("a,s,vllm,experts,h200_sxm,fp8,agg,1024,128,32,8,1,1,4,1,4,,,100,10").assumed.empty());
 }
 
 TEST_CASE("GPUs that a row counts as often as there are ranks of experts are counted once") {

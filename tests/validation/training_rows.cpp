@@ -25,6 +25,7 @@ TrainingRow gpt_row() {
   row.row_id = "r";
   row.source_id = "s";
   row.tier = "A";
+  row.date = "2021-04";
   row.framework = "Megatron-LM";
   row.model_id = "gpt-3.6B";
   row.gpu = "A100-SXM4-80GB";

@@ -3,7 +3,7 @@
 // What the workload layer cannot do is refused by check_step, whose words are then the reason; here only what no input
 // can say. What rows leave open, or say in a way of their own:
 //   requests      `concurrency` of them are in flight, and each that is done is followed by the next; attention_dp
-//                 replicas share them evenly
+//                 replicas share them evenly: where some are left over, all have as many as the busiest
 //   experts       moe_tp x moe_ep ranks are the tp x attention_dp ranks of attention. Rows that state 16 or 64 GPUs,
 //                 the square of moe_tp = moe_ep, count them twice: 25 measurements of the shipped table are in it
 //                 under both layouts, such as tp 64, moe_tp 8, moe_ep 8 and tp 8, moe_tp 1, moe_ep 8. One of 4 GPUs is
@@ -155,8 +155,10 @@ class Reading {
     }
     const std::int64_t workers = disaggregated ? needed(worker.workers, "num_workers of decode") : 1;
     const std::int64_t replicas = workers * out_.inputs.layout.dp;
-    out_.inputs.serving->batch =
-        static_cast<int>(std::clamp<std::int64_t>((in_flight + replicas - 1) / replicas, 1, most_ranks));
+    const std::int64_t batch = std::clamp<std::int64_t>((in_flight + replicas - 1) / replicas, 1, most_ranks);
+    if (row_.concurrency && in_flight < batch * replicas)
+      assume(fmt::format("{} requests in flight on {} replicas: {} on each", in_flight, replicas, batch));
+    out_.inputs.serving->batch = static_cast<int>(batch);
   }
 
   const InferenceRow& row_;

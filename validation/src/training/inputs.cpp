@@ -21,7 +21,8 @@
 //   Gradients are added to their sum by kernels of their own in Megatron-LM before 2022 (v2.x,
 //     megatron/model/distributed.py: main_grad.add_) and with fp16 in its first versions with fused sums, which are of
 //     32 bit only (megatron/mpu/layers.py: wgrad_gemm_accum_fp32), in DeepSpeed, InternEvo (PyTorch's AccumulateGrad)
-//     and nanotron (sums in fp32); others fuse that with the products, or have one micro-batch
+//     and nanotron (sums in fp32); others, and rows without a date, fuse that with the products, or have one
+//     micro-batch
 //   TP in the backward of Megatron-Core, NeMo and Megatron-Bridge: beside the products that do not need it
 //     (megatron/core/tensor_parallel/layers.py), unless the row says none; rows that name tp among what they overlap
 //     ran rings (NeMo's tp_comm_overlap, TorchTitan's async TP)
@@ -32,7 +33,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cstdint>
 #include <limits>
 #include <map>
@@ -52,6 +52,7 @@
 #include "training/hybrids.hpp"
 #include "training/recipes.hpp"
 #include "training/recompute.hpp"
+#include "training/row_words.hpp"
 #include "values.hpp"
 
 namespace collcast {
@@ -60,35 +61,11 @@ namespace {
 
 bool contains(const std::string& text, std::string_view part) { return text.find(part) != std::string::npos; }
 
-/// A word of a column and what it stands for; the first that the text begins with counts.
-template <class T>
-struct Meaning {
-  std::string_view word;
-  T value;
-};
-template <class T, std::size_t N>
-std::optional<T> meaning(const std::array<Meaning<T>, N>& known, const std::string& text) {
-  for (const Meaning<T>& one : known)
-    if (text.starts_with(one.word)) return one.value;
-  return std::nullopt;
-}
-
 // Limits as a scenario's.
 constexpr int most_ranks = 10'000'000, most_samples = 10'000'000;
 constexpr int most_tokens = 1'000'000'000;
 
-constexpr std::array<Meaning<const char*>, 6> precisions{
-    {{"fp16/bf16", "bf16"}, {"fp16", "fp16"}, {"bf16", "bf16"}, {"fp8", "fp8"}, {"mxfp8", "fp8"}, {"nvfp4", "fp4"}}};
-constexpr std::array<Meaning<int>, 6> zero_stages{
-    {{"zero1", 1}, {"dist-opt", 1}, {"fsdp(zero2)", 2}, {"fsdp", 3}, {"zero0", 0}, {"0", 0}}};
-constexpr std::array<Meaning<PipelineSchedule>, 8> schedules{{{"1f1b-i", PipelineSchedule::interleaved},
-                                                              {"interleaved", PipelineSchedule::interleaved},
-                                                              {"1f1b", PipelineSchedule::one_f_one_b},
-                                                              {"gpipe", PipelineSchedule::gpipe},
-                                                              {"zb-1p", PipelineSchedule::zb_1p},
-                                                              {"zb-2p", PipelineSchedule::zb_2p},
-                                                              {"zb-v", PipelineSchedule::zb_v},
-                                                              {"dualpipe", PipelineSchedule::dualpipe}}};
+constexpr std::string_view in_groups = " in groups of ";
 
 class Reading {
  public:
@@ -103,7 +80,7 @@ class Reading {
     // A row that names no stage of ZeRO ran on Megatron's optimizer: vTrain's 3.6 billion parameters on one GPU of 80
     // GB leave no room for what DeepSpeed's takes.
     const std::string framework = lower(row_.framework);
-    if (framework.starts_with("megatron-deepspeed") && row_.zero.starts_with("zero"))
+    if (framework.starts_with("megatron-deepspeed") && lower(row_.zero).starts_with("zero"))
       out_.framework = Framework::deepspeed;
     else if (framework.starts_with("torchtitan"))
       out_.framework = Framework::torchtitan;
@@ -152,6 +129,12 @@ class Reading {
 
   void cannot(std::string why) { errors_.push_back({{}, std::move(why), {}}); }
   void assume(std::string what) { out_.assumed.push_back(std::move(what)); }
+  template <class T>
+  std::optional<T> taken(const Result<Meaning<T>>& read) {
+    if (!read) return append(errors_, read.errors()), std::nullopt;
+    if (!read->assumed.empty()) assume(read->assumed);
+    return read->value;
+  }
   int needed(const std::optional<int>& value, const char* name) {
     if (!value) missing_.emplace_back(name);
     return value.value_or(1);
@@ -286,6 +269,7 @@ class Reading {
       cannot(fmt::format("tp {} x pp {} x cp {} x dp {} are more than {} GPUs", l.tp, l.pp, l.cp, l.dp, most_ranks));
       l.tp = l.pp = l.cp = l.dp = 1;  // what else is wrong is asked of these
     }
+    if (countable) fsdp_layout(l, gpus, static_cast<int>(*replica));
     if (countable && out_.inputs.model.experts.count > 0) expert_layout(l, gpus, static_cast<int>(*replica));
     if (countable && missing_.empty() && l.world() != gpus)
       cannot(fmt::format("tp {} x pp {} x cp {} x dp {} are {} GPUs, not {}", l.tp, l.pp, l.cp, l.dp, l.world(), gpus));
@@ -305,6 +289,17 @@ class Reading {
     l.sequence_parallel = true;
   }
 
+  /// MaxText's tables say FSDP=128 of 512 GPUs and more, and dp counts the copies that are left
+  /// (github.com/NVIDIA/dgxc-benchmarking, maxtext/README_70b.md at 143b90d).
+  void fsdp_layout(ParallelLayout& l, int gpus, int replica) {
+    const std::optional<int> ranks = fsdp_ranks(row_.zero);
+    if (!ranks) return;
+    l.dp_shard = *ranks;
+    if (l.world() == gpus || product_within({replica, l.dp, *ranks}, gpus) != gpus) return;
+    assume(fmt::format("dp {} counts the copies of what {} share: {} replicas", l.dp, *ranks, l.dp * *ranks));
+    l.dp *= *ranks;
+  }
+
   void expert_layout(ParallelLayout& l, int gpus, int replica) {
     l.ep = or_one(row_.ep, "ep");
     if (row_.etp) {
@@ -319,11 +314,10 @@ class Reading {
   }
 
   void schedule(ParallelLayout& l) {
-    const std::string text = lower(row_.schedule);
-    const auto known = meaning(schedules, text);
-    if (!text.empty() && !known) cannot(fmt::format("the schedule {} is not modelled", printable(row_.schedule)));
+    std::optional<PipelineSchedule> known;
+    if (!row_.schedule.empty()) known = taken(schedule_of_row(row_.schedule));
     l.vpp = chunks(l);
-    const bool interleaved = text.empty() ? l.vpp > 1 : known == PipelineSchedule::interleaved;
+    const bool interleaved = row_.schedule.empty() ? l.vpp > 1 : known == PipelineSchedule::interleaved;
     l.schedule = known.value_or(PipelineSchedule::one_f_one_b);
     if (interleaved && l.pp > 1)
       l.schedule = PipelineSchedule::interleaved;
@@ -331,7 +325,7 @@ class Reading {
       l.schedule = PipelineSchedule::one_f_one_b;
     if (l.schedule != PipelineSchedule::interleaved) l.vpp = 1;
     // A row that names no schedule and no chunks may have either.
-    if (l.pp > 1 && row_.vpp.empty() && (interleaved || text.empty())) missing_.emplace_back("vpp");
+    if (l.pp > 1 && row_.vpp.empty() && (interleaved || row_.schedule.empty())) missing_.emplace_back("vpp");
   }
 
   int chunks(const ParallelLayout& l) {
@@ -360,25 +354,14 @@ class Reading {
 
   void options() {
     TrainingOptions& o = out_.inputs.options;
-    const auto precision = meaning(precisions, lower(row_.precision));
-    if (contains(lower(row_.precision), "not resolved"))
-      cannot(fmt::format("the precision is not resolved: {}", printable(row_.precision)));
-    else if (precision)
-      o.precision = *precision;
-    else
-      cannot(row_.precision.empty() ? std::string("not stated: precision")
-                                    : fmt::format("the precision {} is not modelled", printable(row_.precision)));
-    // github.com/sail-sg/zero-bubble-pipeline-parallelism, examples/pretrain_zero_bubble.sh.
-    if (row_.source_id == "zero-bubble") {
-      assume("fp16, as the authors' script runs");
-      o.precision = "fp16";
-    }
+    precision(o);
+    const bool is_32_bit = o.precision == "fp32" || o.precision == "tf32";
     o.attention = habits_.attention;
     o.launch = habits_.launch;
     if (o.launch > Seconds{}) o.launch_backward = eager_gradient_launch;
     if (habits_.flash != FlashAttention::table) open_flash_attention();
     if (row_.source_id == "bloom-prequel") wait_for_each_launch(o);
-    o.gradient_bytes = o.precision == "fp16" ? habits_.gradient_bytes_16 : habits_.gradient_bytes;
+    o.gradient_bytes = is_32_bit ? 4 : o.precision == "fp16" ? habits_.gradient_bytes_16 : habits_.gradient_bytes;
     o.precision_aware_optimizer = recipe_optimizer(row_);
     o.fuse_accumulation = !adds_gradients_apart();
     o.save_original_input = has_narrow_products(o.precision) && !habits_.keeps_casts;
@@ -390,6 +373,19 @@ class Reading {
     overlap(o);
     if (out_.inputs.layout.ep > 1) send_tokens(o);
     assume(habits_text(row_, out_.inputs));
+  }
+
+  void precision(TrainingOptions& o) {
+    if (row_.precision.empty()) return cannot("not stated: precision");
+    if (contains(lower(row_.precision), "not resolved"))
+      return cannot(fmt::format("the precision is not resolved: {}", printable(row_.precision)));
+    // github.com/sail-sg/zero-bubble-pipeline-parallelism, examples/pretrain_zero_bubble.sh.
+    if (row_.source_id == "zero-bubble") {
+      assume("fp16, as the authors' script runs");
+      o.precision = "fp16";
+    } else if (const auto known = taken(precision_of_row(row_.precision))) {
+      o.precision = *known;
+    }
   }
 
   /// Recipes of Megatron-Bridge, and rows of tools/measure-step.
@@ -487,11 +483,8 @@ class Reading {
       assume(fmt::format("hsdp: split over the {} replicas of a node", l.dp_shard));
       return;
     }
-    const auto known = meaning(zero_stages, text);
-    if (known)
-      o.zero = *known;
-    else
-      cannot(fmt::format("the sharding {} is not modelled", printable(row_.zero)));
+    const std::size_t groups = text.find(in_groups);
+    if (const auto known = taken(zero_of_row(row_.zero.substr(0, groups)))) o.zero = *known;
     // deepspeed/runtime/engine.py takes contiguous gradients from stage 1, without which zero/stage_1_and_2.py sums its
     // buckets on every rank (allreduce_bucket); so does bf16_optimizer.py with the whole gradient.
     if (out_.framework == Framework::deepspeed && o.zero == 1) {
@@ -503,15 +496,12 @@ class Reading {
       out_.gradients_by_all_reduce = true;
       assume("gradients summed by all-reduce, as InternEvo does with ZeRO 1");
     }
-    shard_groups(text);
+    if (groups != std::string::npos) shard_groups(text.substr(groups + in_groups.size()));
   }
 
-  /// "in groups of 8": replicas that share a state; others have copies.
-  void shard_groups(const std::string& text) {
-    constexpr std::string_view words = "in groups of ";
-    const std::size_t at = text.find(words);
-    if (at == std::string::npos) return;
-    const std::optional<int> size = read_whole(text.substr(at + words.size()));
+  /// " in groups of 8": replicas that share a state; others have copies.
+  void shard_groups(const std::string& of) {
+    const std::optional<int> size = read_whole(of);
     if (size && *size > 0)
       out_.inputs.layout.dp_shard = std::min(*size, out_.inputs.layout.dp);
     else
@@ -549,7 +539,8 @@ class Reading {
     if (framework.starts_with("interne") || framework.starts_with("nanotron")) return true;
     if (!framework.starts_with("megatron") || row_.source_id == "vtrain-single") return false;
     const bool fp16 = out_.inputs.options.precision == "fp16";
-    return contains(framework, "deepspeed") || row_.date < (fp16 ? "2022-07" : "2022");
+    if (contains(framework, "deepspeed")) return true;
+    return !is_core() && !row_.date.empty() && row_.date < (fp16 ? "2022-07" : "2022");
   }
 
   const TrainingRow& row_;

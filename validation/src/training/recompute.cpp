@@ -31,10 +31,15 @@ namespace {
 using Modules = RecomputeModules;
 
 struct Recomputation {
-  std::string_view begins;
+  std::string_view word;
   Recompute recompute;
 };
-/// The first that the text begins with counts.
+/// A whole word; what follows it in brackets or behind a slash is told.
+bool begins_with(const std::string& text, std::string_view word) {
+  if (!text.starts_with(word)) return false;
+  const std::string_view rest = trimmed(std::string_view(text).substr(word.size()));
+  return rest.empty() || rest.front() == '(' || rest.front() == '/';
+}
 constexpr std::array<Recomputation, 7> recomputations{{{"none", Recompute::none},
                                                        {"0", Recompute::none},
                                                        {"full", Recompute::full},
@@ -84,8 +89,9 @@ bool put_recomputation(const TrainingRow& row, StepInputs& in, std::string& assu
     return true;
   }
   const auto known =
-      std::ranges::find_if(recomputations, [&](const Recomputation& w) { return text.starts_with(w.begins); });
+      std::ranges::find_if(recomputations, [&](const Recomputation& w) { return begins_with(text, w.word); });
   if (known == recomputations.end()) return false;
+  if (text != known->word) assumed = fmt::format("the recomputation {} counts as {}", row.recompute, known->word);
   o.recompute = known->recompute;
   if (text.starts_with("selective(per-op)")) {
     o.recompute_modules = of_torchtitan(in);

@@ -7,6 +7,7 @@
 #include <oneapi/tbb/parallel_for.h>
 
 #include "collcast/base/loop_order.hpp"
+#include "collcast/base/units.hpp"
 #include "collcast/topology/fabric.hpp"
 #include "collcast/validation/machines.hpp"
 #include "collcast/validation/training.hpp"
@@ -64,6 +65,15 @@ LayoutChoice choice_of(const StepInputs& in) {
           in.options.recompute, in.options.zero, in.layout.vpp, in.layout.cp,         in.layout.ep};
 }
 
+/// Nothing of a time that the row's GPUs may have taken: no shorter than the model's FLOPs at their peak.
+std::string impossible_time(const TrainingRow& row, const StepInputs& in) {
+  const std::optional<MeasuredStep> measured = measured_step(row, in);
+  const Seconds least(rates(in, Seconds(1)).mfu);
+  if (row.out_of_memory() || !measured || measured->time >= least) return {};
+  return fmt::format("{} says {} for a step, more than the GPUs can compute: at their peak it takes {}", measured->by,
+                     format_seconds(measured->time), format_seconds(least));
+}
+
 /// Where the row ran and what it did, before anything is forecast.
 Job placed(const TrainingRow& row, const ScoredMachines& machines, PricedMachines& fabrics) {
   Job job;
@@ -94,7 +104,7 @@ Job placed(const TrainingRow& row, const ScoredMachines& machines, PricedMachine
   job.gpus_per_node = job.machine->fabric.rank_count() / place->nodes;
   Diagnostics wrong = check_step(in, job.machine->fabric.rank_count(), {});
   if (wrong.empty()) wrong = check_memory(in, {});
-  if (!wrong.empty()) job.why = messages(wrong);
+  job.why = wrong.empty() ? impossible_time(row, in) : messages(wrong);
   return job;
 }
 
