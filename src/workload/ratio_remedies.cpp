@@ -290,7 +290,7 @@ std::string offered(std::vector<Tried> tried, const std::string& verb, const std
   tried.erase(tried.begin() + std::min(std::ssize(tried), most_named), tried.end());
   std::string out = tried.front().text();
   for (std::size_t i = 1; i < tried.size(); ++i) out += (i + 1 < tried.size() ? ", " : " or ") + tried[i].text();
-  return out + " would " + verb + " it";
+  return out + " would " + verb + " it" + untried;
 }
 
 }  // namespace
