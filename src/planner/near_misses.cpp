@@ -1,5 +1,6 @@
 // The search once more without its costs: of each family the values that its memory depends on. Of the micro-batches
-// the smallest that can be is enough, as a larger one needs no less.
+// the smallest that can be is enough, as a larger one needs no less; but with no_sync, whose sums of gradients one
+// micro-batch alone does without: the largest, too.
 #include "planner/near_misses.hpp"
 
 #include <algorithm>
@@ -44,15 +45,20 @@ class Smallest {
   }
 
   void training(const Family& f, bool sequence_parallel) {
+    std::vector<int> sizes = f.micro_batch;
+    std::erase_if(sizes, [&](int size) { return in_.base.batch.global_batch % (std::int64_t{size} * f.dp) != 0; });
+    const std::ptrdiff_t looked_at = in_.base.options.no_sync ? 1 : 0;
+    if (std::ssize(sizes) > 1 + looked_at) sizes.erase(sizes.begin() + 1, sizes.end() - looked_at);
     for (const Recompute recompute : f.recompute)
       for (const int zero : f.zero)
-        for (const int vpp : f.vpp) {
-          LayoutChoice choice{f.tp, f.pp, f.dp, f.micro_batch.front(), sequence_parallel, recompute, zero, vpp};
-          choice.cp = f.cp;
-          choice.ep = f.ep;
-          // A tp that does not go with the model does so with no options.
-          if (const auto wrong = weigh(choice); wrong && *wrong == "layout.tp") return;
-        }
+        for (const int vpp : f.vpp)
+          for (const int micro_batch : sizes) {
+            LayoutChoice choice{f.tp, f.pp, f.dp, micro_batch, sequence_parallel, recompute, zero, vpp};
+            choice.cp = f.cp;
+            choice.ep = f.ep;
+            // A tp that does not go with the model does so with no options.
+            if (const auto wrong = weigh(choice); wrong && *wrong == "layout.tp") return;
+          }
   }
 
   void servers() {

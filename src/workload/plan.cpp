@@ -189,10 +189,14 @@ class StageMaker {
   StageMaker(const StepInputs& in, StagePricing& pricing, int stage, Pace pace = {})
       : in_(in), pricing_(pricing), stage_(stage), pace_(pace), micro_batches_(in.batch.passes(in.layout)) {}
 
-  StagePlan make() {
+  StagePlan make_units() && {
     plan_.rank = pricing_.rank();
     add_units();
     plan_.dispatched = pricing_.dispatched();
+    return std::move(plan_);
+  }
+  StagePlan make() && {
+    plan_ = std::move(*this).make_units();
     if (in_.serving) return std::move(plan_);
     if (in_.options.zero == 3)
       add_unit_exchanges();
@@ -489,7 +493,10 @@ BucketFill fill_buckets(std::span<const double> gradients, double size) {
   return fill;
 }
 
-Result<StepPlan> make_priced_plan(const StepInputs& in, const Fabric& fabric, const CollectiveTime& time) {
+namespace {
+
+/// All but its stages.
+StepPlan without_stages(const StepInputs& in) {
   StepPlan plan;
   plan.schedule = in.layout.schedule;
   plan.micro_batches = in.batch.passes(in.layout);
@@ -501,14 +508,33 @@ Result<StepPlan> make_priced_plan(const StepInputs& in, const Fabric& fabric, co
   plan.reshard = in.options.reshard_after_forward;
   plan.no_sync = plan.zero == 3 && in.options.no_sync;
   plan.delayed = in.options.delayed_all_reduce;
+  return plan;
+}
+
+/// `make` of each stage.
+Diagnostics add_stages(StepPlan& plan, StagePlan (StageMaker::*make)() &&, const StepInputs& in, const Fabric& fabric,
+                       const CollectiveTime& time) {
   Diagnostics errors;
   for (int stage = 0; stage < in.layout.pp; ++stage) {
     StagePricing pricing(in, fabric, time, stage);
-    plan.stages.push_back(StageMaker(in, pricing, stage).make());
+    plan.stages.push_back((StageMaker(in, pricing, stage).*make)());
     plan.stages.back().collectives = std::move(pricing.costs);
     append(errors, pricing.errors);
   }
-  if (!errors.empty()) return errors;
+  return errors;
+}
+
+}  // namespace
+
+Result<StepPlan> make_units(const StepInputs& in, const Fabric& fabric, const CollectiveTime& time) {
+  StepPlan plan = without_stages(in);
+  if (Diagnostics wrong = add_stages(plan, &StageMaker::make_units, in, fabric, time); !wrong.empty()) return wrong;
+  return plan;
+}
+
+Result<StepPlan> make_priced_plan(const StepInputs& in, const Fabric& fabric, const CollectiveTime& time) {
+  StepPlan plan = without_stages(in);
+  if (Diagnostics wrong = add_stages(plan, &StageMaker::make, in, fabric, time); !wrong.empty()) return wrong;
   if (Diagnostics wrong = add_transfers(plan, in, fabric, time); !wrong.empty()) return wrong;
   return plan;
 }

@@ -197,6 +197,9 @@ Result<StepPlan> make_plan(const StepInputs& inputs, const Fabric&, const Collec
 /// All of it but the orders of its schedule: its times.
 Result<StepPlan> make_priced_plan(const StepInputs& inputs, const Fabric&, const CollectiveTime&);
 
+/// Its stages' units alone: what a micro-batch takes, without messages and what is exchanged between replicas.
+Result<StepPlan> make_units(const StepInputs& inputs, const Fabric&, const CollectiveTime&);
+
 /// The orders of a schedule that is made for the times of the stages (automatic_order.hpp), or is the user's own.
 void add_orders(StepPlan&, const StepInputs&);
 

@@ -21,10 +21,17 @@ namespace collcast::workload {
 
 namespace {
 
-/// What a forecast tells of a layer and of the step: of the stage that has the most work in this layout.
+/// Of a layer of the stage that has the most work in this layout, whose price is that of the layers alone; 0: nothing
+/// is communicated.
+std::optional<double> ratio_of(const StepInputs& in, const Fabric& fabric, const CollectiveTime& time) {
+  const Result<StepPlan> plan = make_units(in, fabric, time);
+  if (!plan) return {};
+  return compute_to_communication(layer_times(with_shown_layer(*plan, plan->slowest())));
+}
+
+/// What a forecast tells of the step.
 struct ByForm {
-  double ratio = 0;     ///< of a layer; 0: nothing is communicated
-  double exposed = 0;   ///< of the step, a share
+  double exposed = 0;   ///< a share
   Seconds of_sample{};  ///< what the step takes over its samples
 };
 /// Nothing where there is no price.
@@ -32,8 +39,17 @@ std::optional<ByForm> by_form(const StepInputs& in, const Fabric& fabric, const 
   const Result<StepPlan> plan = make_plan(in, fabric, time);
   if (!plan) return {};
   const StepEstimate estimate = estimate_step(*plan);
-  return ByForm{compute_to_communication(layer_times(with_shown_layer(*plan, plan->slowest()))),
-                exposed_share(estimate.breakdown), estimate.total / in.batch.global_batch};
+  return ByForm{exposed_share(estimate.breakdown), estimate.total / in.batch.global_batch};
+}
+
+/// What the stage with the most work is busy for: the price of layers alone, and a step takes no less. Sums in another
+/// order may be a few ulps apart.
+Seconds least_of_sample(const StepInputs& in, const Fabric& fabric, const CollectiveTime& time) {
+  const Result<StepPlan> plan = make_units(in, fabric, time);
+  if (!plan) return {};
+  const StagePlan& most = plan->stages[plan->slowest()];
+  const Seconds work = most.compute_time() + most.tp_time() + most.cp_time() + most.ep_time();
+  return plan->micro_batches * work / in.batch.global_batch * (1 - 1e-12);
 }
 
 /// Whether stages reduce gradients each for itself that could at the same time.
@@ -43,9 +59,15 @@ bool can_be_aligned(StepInputs in) {
   return aligns_gradients(in);
 }
 
+/// Nothing for what is no step.
+std::optional<MemoryUse> memory_of(const StepInputs& in, const Fabric& fabric) {
+  if (!check_step(in, fabric.rank_count(), {}).empty()) return {};
+  return countable_peak_memory(in, fabric.ranks_per_node());
+}
+
 class Raising {
  public:
-  explicit Raising(const StepInputs& in) : in_(in), to_(in) {}
+  Raising(const StepInputs& in, const Fabric& fabric) : in_(in), fabric_(fabric), to_(in) {}
 
   std::vector<Change> of_layer() && {
     orders();
@@ -64,10 +86,10 @@ class Raising {
     for (Change& one : changes) one.in.serving->cut(one.in.layout);
     return changes;
   }
-  std::vector<Change> of_step(int ranks_per_node) && {
+  std::vector<Change> of_step() && {
     orders();
     overlap();
-    sharding(ranks_per_node);
+    sharding();
     experts();
     exchanges();
     degrees();
@@ -152,26 +174,29 @@ class Raising {
   }
 
   /// Weights gathered and gradients reduced less often, or inside nodes.
-  void sharding(int ranks_per_node) {
+  void sharding() {
     const TrainingOptions& o = in_.options;
     const ParallelLayout& l = in_.layout;
     to_.offer(o.zero == 3 && o.reshard_after_forward, {{"training.reshard_after_forward", "false"}},
               [](StepInputs& in) { in.options.reshard_after_forward = false; });
     to_.offer(o.zero == 3 && !o.no_sync, {{"training.no_sync", "true"}},
               [](StepInputs& in) { in.options.no_sync = true; });
-    const int inside = std::max(1, ranks_per_node / l.tp);
+    const int inside = std::max(1, fabric_.ranks_per_node() / l.tp);
     to_.offer(o.zero >= 2 && l.dp_shard == 0 && inside > 1 && inside < l.dp && l.dp % inside == 0,
               {{"layout.dp_shard", std::to_string(inside)}}, [inside](StepInputs& in) { in.layout.dp_shard = inside; });
     for (int zero = 1; zero < o.zero; ++zero)
       offer_with_room({{"training.zero", std::to_string(zero)}}, [zero](StepInputs& in) { in.options.zero = zero; });
   }
 
-  /// Also with what makes room for it.
+  /// Where it does not fit also with what makes room for it.
   template <class Set>
   void offer_with_room(const Values& values, Set set) {
     to_.offer(true, values, set);
-    to_.offer(in_.options.recompute != Recompute::full, both(values, {{"training.recompute", "full"}}),
-              [&](StepInputs& in) {
+    StepInputs alone = in_;
+    set(alone);
+    const std::optional<MemoryUse> use = memory_of(alone, fabric_);
+    to_.offer(use && !use->fits() && in_.options.recompute != Recompute::full,
+              both(values, {{"training.recompute", "full"}}), [&](StepInputs& in) {
                 set(in);
                 in.options.recompute = Recompute::full;
               });
@@ -193,18 +218,46 @@ class Raising {
   }
 
   const StepInputs& in_;
+  const Fabric& fabric_;
   Offers to_;
 };
 
-/// Those that can be, and fit the memory where the step itself does.
-std::vector<Change> possible(std::vector<Change> all, const StepInputs& in, const Fabric& fabric) {
-  const bool fits = peak_memory(in, fabric.ranks_per_node()).fits();
-  std::erase_if(all, [&](const Change& change) {
-    if (!check_step(change.in, fabric.rank_count(), {}).empty() || !check_memory(change.in, {}).empty()) return true;
-    return fits && !peak_memory(change.in, fabric.ranks_per_node()).fits();
-  });
-  return all;
+/// Of all stages together; a server's passes are few.
+double turns_of(const StepInputs& in) {
+  if (in.serving) return 0;
+  const double each = in.layout.chunks() * (splits_backward(in.layout.schedule) ? 3.0 : 2.0);
+  return each * in.layout.pp * in.batch.passes(in.layout);
 }
+
+/// Which changes are tried, one after the other: those that can be, and fit the memory where the step itself does.
+/// A forecast takes as long as its schedule has turns, so all together have a million of them, or four times the
+/// step's own; those that need more than is left are left out.
+class Trials {
+ public:
+  Trials(const StepInputs& in, const Fabric& fabric)
+      : fabric_(fabric),
+        fits_(peak_memory(in, fabric.ranks_per_node()).fits()),
+        turns_left_(std::max(1e6, 4 * turns_of(in))) {}
+
+  bool has(const Change& change) {
+    if (!check_step(change.in, fabric_.rank_count(), {}).empty()) return false;
+    if (turns_of(change.in) > turns_left_) {
+      ++left_out_;
+      return false;
+    }
+    const std::optional<MemoryUse> use = countable_peak_memory(change.in, fabric_.ranks_per_node());
+    if (!use || (fits_ && !use->fits())) return false;
+    turns_left_ -= turns_of(change.in);
+    return true;
+  }
+  int left_out() const { return left_out_; }
+
+ private:
+  const Fabric& fabric_;
+  bool fits_;
+  double turns_left_;
+  int left_out_ = 0;
+};
 
 constexpr double worth_saying = 1.1;
 
@@ -217,21 +270,27 @@ struct Tried {
   std::string text() const { return text_of(values) + " (" + said + ")"; }
 };
 
+constexpr std::ptrdiff_t most_named = 3;
+/// What is tried behind them would not be named.
+bool are_all_named(const std::vector<Tried>& tried) {
+  return std::ranges::count_if(tried, &Tried::enough) == most_named;
+}
+
 /// "... would raise it": up to three, those first that are enough; where none is, the best. `which` of the changes
 /// tried they are, if not all.
-std::string offered(std::vector<Tried> tried, const std::string& verb, const std::string& links,
+std::string offered(std::vector<Tried> tried, const std::string& verb, const std::string& links, int left_out,
                     const std::string& which = {}) {
-  constexpr std::size_t most_named = 3;
-  const std::string does = verb + "s it", all = "of the changes tried" + which;
+  const std::string untried = left_out > 0 ? " (not tried: " + std::to_string(left_out) + " of long schedules)" : "";
+  const std::string does = verb + "s it", all = "of the changes tried" + which + untried;
   if (tried.empty()) return "none " + all + " " + does + "; " + links + " would";
   if (std::ranges::none_of(tried, &Tried::enough))
     return std::ranges::max_element(tried, {}, &Tried::better)->text() + " " + does + " most " + all + "; " + links +
            " would, too";
   std::ranges::stable_sort(tried, {}, [](const Tried& one) { return !one.enough; });
-  if (tried.size() > most_named) tried.resize(most_named);
+  tried.erase(tried.begin() + std::min(std::ssize(tried), most_named), tried.end());
   std::string out = tried.front().text();
   for (std::size_t i = 1; i < tried.size(); ++i) out += (i + 1 < tried.size() ? ", " : " or ") + tried[i].text();
-  return out + " would " + verb + " it";
+  return out + " would " + verb + " it" + untried;
 }
 
 }  // namespace
@@ -246,23 +305,29 @@ std::string share_text(double share) { return format_count(std::round(100 * shar
 
 std::string what_would_raise(const StepInputs& in, const Fabric& fabric, const CollectiveTime& time) {
   const std::string links = "a faster link between these GPUs";
-  const std::optional<ByForm> now = by_form(in, fabric, time);
-  if (!now) return links + " would raise it";
+  const std::optional<double> now = ratio_of(in, fabric, time);
+  const std::optional<ByForm> step = by_form(in, fabric, time);
+  if (!now || !step) return links + " would raise it";
   std::vector<Tried> raised;
   bool slower = false;
-  for (const Change& change : possible(Raising(in).of_layer(), in, fabric)) {
+  Trials trials(in, fabric);
+  for (const Change& change : Raising(in, fabric).of_layer()) {
+    if (are_all_named(raised)) break;
+    if (!trials.has(change)) continue;
+    const std::optional<double> ratio = ratio_of(change.in, fabric, time);
+    // Without communication there is no ratio, and none that is better.
+    const bool none = ratio == 0;
+    if (!ratio || (!none && *ratio < worth_saying * *now)) continue;
     const std::optional<ByForm> then = by_form(change.in, fabric, time);
-    if (!then || (then->ratio > 0 && then->ratio < worth_saying * now->ratio)) continue;
-    if (then->of_sample >= now->of_sample) {
+    if (!then) continue;
+    if (then->of_sample >= step->of_sample) {
       slower = true;
       continue;
     }
-    // Without communication there is no ratio, and none that is better.
-    const bool none = then->ratio == 0;
-    raised.push_back({change.values, none ? std::numeric_limits<double>::max() : then->ratio, none || then->ratio >= 2,
-                      none ? "nothing to wait for" : ratio_text(then->ratio)});
+    raised.push_back({change.values, none ? std::numeric_limits<double>::max() : *ratio, none || *ratio >= 2,
+                      none ? "nothing to wait for" : ratio_text(*ratio)});
   }
-  return offered(std::move(raised), "raise", links, slower ? " that make the step shorter" : "");
+  return offered(std::move(raised), "raise", links, trials.left_out(), slower ? " that make the step shorter" : "");
 }
 
 std::string what_would_raise_served(const StepInputs& in, const Fabric& fabric, const CollectiveTime& time) {
@@ -270,7 +335,10 @@ std::string what_would_raise_served(const StepInputs& in, const Fabric& fabric, 
   const Result<StepResult> now = estimate_serving(in, fabric, time);
   if (!now) return links + " would raise it";
   std::vector<Tried> raised;
-  for (const Change& change : possible(Raising(in).of_server(), in, fabric)) {
+  Trials trials(in, fabric);
+  for (const Change& change : Raising(in, fabric).of_server()) {
+    if (are_all_named(raised)) break;
+    if (!trials.has(change)) continue;
     const Result<StepResult> then = estimate_serving(change.in, fabric, time);
     if (!then || then->tokens_per_s_per_gpu < now->tokens_per_s_per_gpu) continue;
     const double ratio = then->compute_to_communication;
@@ -279,7 +347,7 @@ std::string what_would_raise_served(const StepInputs& in, const Fabric& fabric, 
     raised.push_back({change.values, none ? std::numeric_limits<double>::max() : ratio, none || ratio >= 2,
                       none ? "nothing to wait for" : ratio_text(ratio)});
   }
-  return offered(std::move(raised), "raise", links);
+  return offered(std::move(raised), "raise", links, trials.left_out());
 }
 
 double exposed_share(const Breakdown& b) {
@@ -292,25 +360,30 @@ std::string what_would_lower(const StepInputs& in, const Fabric& fabric, const C
   const std::optional<ByForm> now = by_form(in, fabric, time);
   if (!now) return links + " would lower it";
   std::vector<Tried> lowered;
-  for (const Change& change : possible(Raising(in).of_step(fabric.ranks_per_node()), in, fabric)) {
+  Trials trials(in, fabric);
+  for (const Change& change : Raising(in, fabric).of_step()) {
+    if (are_all_named(lowered)) break;
+    if (!trials.has(change) || least_of_sample(change.in, fabric, time) >= now->of_sample) continue;
     const std::optional<ByForm> then = by_form(change.in, fabric, time);
     if (!then || then->exposed * worth_saying > now->exposed || then->of_sample >= now->of_sample) continue;
     lowered.push_back({change.values, -then->exposed, then->exposed <= most_exposed, share_text(then->exposed)});
   }
-  return offered(std::move(lowered), "lower", links);
+  return offered(std::move(lowered), "lower", links, trials.left_out());
 }
 
 namespace {
 
 /// "training.overlap_dp: false (2 %) or ...": those changes by which the step is shorter by at least half a percent,
 /// with how much; empty: none is.
-std::string shorter_by(std::vector<Change> changes, const StepInputs& in, const Fabric& fabric,
+std::string shorter_by(const std::vector<Change>& changes, const StepInputs& in, const Fabric& fabric,
                        const CollectiveTime& time) {
   constexpr double least = 0.005;
   const std::optional<ByForm> now = by_form(in, fabric, time);
   if (!now) return {};
   std::string shorter;
-  for (const Change& change : possible(std::move(changes), in, fabric)) {
+  Trials trials(in, fabric);
+  for (const Change& change : changes) {
+    if (!trials.has(change)) continue;
     const std::optional<ByForm> then = by_form(change.in, fabric, time);
     const double share = then ? 1 - then->of_sample / now->of_sample : 0;
     if (share >= least)
@@ -353,9 +426,9 @@ std::optional<std::string> slower_by_overlap_tp(const StepInputs& in, const Fabr
 std::vector<std::string> slower_by_narrow_formats(const StepInputs& in, const Fabric& fabric,
                                                   const CollectiveTime& time) {
   std::vector<std::string> said;
-  const auto say = [&](const std::string& what, std::vector<Change> changes) {
+  const auto say = [&](const std::string& what, const std::vector<Change>& changes) {
     if (changes.empty()) return;
-    const std::string shorter = shorter_by(std::move(changes), in, fabric, time);
+    const std::string shorter = shorter_by(changes, in, fabric, time);
     if (!shorter.empty()) said.push_back(what + "; " + shorter + " would shorten the step");
   };
   const std::string& precision = in.options.precision;

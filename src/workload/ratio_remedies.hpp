@@ -10,8 +10,12 @@
 //
 // Of the step as a whole the same are tried, and what bears on gradients, sharded weights and stages: overlap, how
 // often ZeRO-3 gathers and reduces and among whom, gradients sent in bf16, more TP or stages for fewer replicas, larger
-// micro-batches (these and less sharding also with full recomputation) and, last, larger batches. A sample must take
-// less time by it.
+// micro-batches (these and less sharding with full recomputation where they do not fit without) and, last, larger
+// batches. A sample must take less time by it.
+//
+// Changes are tried in the order in which they are offered, until as many are enough as are named. What forecasts take
+// grows with the turns of their schedules: all together have a million, or four times the step's own, and changes for
+// which that does not do are left out, which is said.
 #pragma once
 
 #include <optional>

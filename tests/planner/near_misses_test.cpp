@@ -103,6 +103,31 @@ TEST_CASE("a near miss has as large a sharding group as was asked for, whatever 
   CHECK(seen > 3);
 }
 
+TEST_CASE("with no_sync the least is also looked for in one micro-batch, which needs no sum of gradients") {
+  int of_one = 0;
+  for (const double gigabytes : {2.6, 2.8, 3.0, 3.2, 3.4, 3.6, 3.8, 4.0}) {
+    PlanInputs in = small(static_cast<std::int64_t>(gigabytes * 1e9));
+    in.base.options.no_sync = true;
+    in.base.options.zero = 3;
+    in.space.tp = {1};
+    in.space.pp = {1};
+    in.space.recompute = {Recompute::full};
+    in.space.zero = {1};
+    const PlanResult p = planned_by_form(in);
+    if (!p.ranked.empty()) continue;
+    INFO(gigabytes);
+    const auto miss = std::ranges::find(p.near_misses, NearMissKind::zero, &NearMiss::kind);
+    const PlanResult then = planned_by_form(changed(in, NearMissKind::zero, nullptr));
+    REQUIRE((miss != p.near_misses.end()) == (then.feasible > 0));
+    if (miss == p.near_misses.end()) continue;
+    const auto least = std::ranges::min_element(then.ranked, {}, [](const auto& l) { return l.memory.peak(); });
+    CHECK(least->memory.peak() == miss->memory.peak());
+    // 32 sequences over 16 replicas.
+    of_one += miss->choice.micro_batch == 2 ? 1 : 0;
+  }
+  CHECK(of_one > 0);
+}
+
 TEST_CASE("where no degrees divide the nearest numbers of GPUs are offered: of a node any, else whole nodes") {
   int below = 0, above = 0;
   for (int gpus = 1; gpus <= 40; ++gpus) {
