@@ -8,7 +8,9 @@
 #include "collcast/workload/terms.hpp"
 #include "inputs.hpp"
 #include "support/dice.hpp"
+#include "workload/layer/segments.hpp"
 #include "workload/memory/optimizer_bytes.hpp"
+#include "workload/memory/state_copies.hpp"
 
 using namespace collcast;
 using namespace collcast::test;
@@ -82,6 +84,38 @@ TEST_CASE("gradients in 16 bit are copied in fp32 unless the optimizer reads the
   none.gradient_bytes = 2;
   CHECK(optimizer_bytes(none).copied == 0);
   CHECK(optimizer_bytes(none).kept == 0);
+}
+
+TEST_CASE("a copy of gradients in fp32 that memory has takes its time, and is what norm and Adam read") {
+  struct Moved {
+    int gradient;
+    bool aware;
+    double copy, norm, adam;
+  };
+  for (const Moved& e : std::vector<Moved>{
+           {4, false, 0, 4, 4 + 26},
+           {2, false, 2 + 4, 4, 4 + 26},
+           {4, true, 0, 4, 4 + 24},
+           {2, true, 0, 2, 2 + 24},  // read as they are
+       }) {
+    StepInputs in = inputs(small_model(), layout(1, 1, 2), 256, 8);
+    in.options.zero = 1;
+    in.options.gradient_bytes = e.gradient;
+    if (e.aware) in.options.precision_aware_optimizer = PrecisionAwareOptimizer{};
+    const double owned = workload::owned_parameters(in, 0);
+    double copy = 0, norm = 0, adam = 0;
+    for (const Operation& op : workload::optimizer_operations(in, 0, 1)) {
+      if (op.name == "gradients to fp32") copy += op.bytes.value();
+      if (op.name == "gradient norm") norm += op.bytes.value();
+      if (op.name == "adam") adam += op.bytes.value();
+    }
+    CAPTURE(e.gradient, e.aware);
+    CHECK(copy == Approx(e.copy * owned));
+    CHECK(norm == Approx(e.norm * owned));
+    CHECK(adam == Approx(e.adam * owned));
+    CHECK((copy > 0) == (memory_terms(in, 0).copied > Volume{}));
+    if (copy > 0) CHECK(copy == Approx(memory_terms(in, 0).copied.value() * (2 + 4) / 4));
+  }
 }
 
 TEST_CASE("of steps: narrower states are as much less memory, fp32 copies are there at the optimizer's step alone") {

@@ -6,9 +6,10 @@
 // 16-bit gradient, or kernel by kernel (unfused_loss); rows of logits that are no multiple of 8 bytes long feed tensor
 // cores badly (kernels.hpp). Adam on fp32 state reads gradient, master and moments and writes master, moments and the
 // 16-bit weight: 26 + g bytes per locally owned parameter (others: optimizer_bytes.hpp); the norm pass reads its
-// gradient once more (g); the whole gradient buffer is zeroed (g; with ZeRO-2 and 3 the owned part). 38 bytes at g = 4
-// without a distributed optimizer. Before them what compressing gradients takes (gradient_exchange.hpp), behind them
-// the cast of weights that are gathered in fp8 (wire.hpp).
+// gradient once more (g). A gradient in 16 bit is copied in fp32 first (g + 4), and both read the copy (4), but where
+// the optimizer reads it as it is. The whole gradient buffer is zeroed (g; with ZeRO-2 and 3 the owned part). 38 bytes
+// at g = 4 without a distributed optimizer. Before them what compressing gradients takes (gradient_exchange.hpp),
+// behind them the cast of weights that are gathered in fp8 (wire.hpp).
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -189,7 +190,7 @@ std::vector<Operation> optimizer_operations(const StepInputs& in, int stage, dou
   const KernelTimer timer(in);
   const double g = in.options.gradient_bytes;
   const double owned = owned_parameters(in, stage);
-  ops.push_back(gradient_norm(in, owned));
+  for (Operation& op : norm_kernels(in, owned)) ops.push_back(std::move(op));
   const StateCopies copies = state_copies(in, stage, pace);
   if (copies.chunks > 0)
     // What sums of times that are rounded leave is no time.

@@ -74,6 +74,7 @@ OptimizerBytes optimizer_bytes(const TrainingOptions& options) {
     out.kept = out.moments = moments;
     out.adam = 2 * moments + 2 * weight;
     out.copied = gradient < fp32 ? fp32 : 0;
+    out.gradient = fp32;
     return out;
   }
   const auto& aware = options.precision_aware_optimizer;
@@ -82,6 +83,7 @@ OptimizerBytes optimizer_bytes(const TrainingOptions& options) {
   const bool reads_as_kept =
       aware && (aware->main_params_dtype != StateFormat::fp32 || !has_narrow_products(options.precision));
   out.copied = gradient < fp32 && !reads_as_kept ? fp32 : 0;
+  out.gradient = reads_as_kept ? gradient : fp32;
   out.moments = moments;
   out.kept = moments + fp32;
   if (!aware) return out;

@@ -36,6 +36,7 @@ struct OptimizerBytes {
   double converted = 0;  ///< moved by those that bring states to fp32 and back
   double unscaled = 0;   ///< of states in fp32 while the kernel runs, beside those kept
   double copied = 0;     ///< of the gradient in fp32, where it is kept in 16 bit
+  double gradient = 0;   ///< that norm and Adam read: the copy, where there is one
 };
 /// All 0 without an optimizer.
 OptimizerBytes optimizer_bytes(const TrainingOptions&);

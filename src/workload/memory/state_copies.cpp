@@ -54,7 +54,7 @@ StateCopies state_copies(const StepInputs& in, int stage, double pace) {
   out.parameters = Volume(moved * (bytes.kept - bytes.moments));
   out.moments = Volume(moved * bytes.moments);
   out.rate = workload::host_copy_rate(in);
-  out.norm = workload::gradient_norm(in, owned).time / pace;
+  for (const Operation& op : workload::norm_kernels(in, owned)) out.norm += op.time / pace;
   if (moved < owned) out.resident = time_of(owned - moved);
   out.chunk = time_of(moved / out.chunks);
   return out;
@@ -67,8 +67,14 @@ double owned_parameters(const StepInputs& in, int stage) {
   return in.options.zero >= 1 ? split_parameters(in.layout, parameters).shares : parameters.total();
 }
 
-Operation gradient_norm(const StepInputs& in, double parameters) {
-  return KernelTimer(in).memory("gradient norm", Volume(in.options.gradient_bytes * parameters));
+std::vector<Operation> norm_kernels(const StepInputs& in, double parameters) {
+  const KernelTimer timer(in);
+  const OptimizerBytes bytes = optimizer_bytes(in.options);
+  std::vector<Operation> ops;
+  if (bytes.copied > 0)
+    ops.push_back(timer.memory("gradients to fp32", Volume((in.options.gradient_bytes + bytes.copied) * parameters)));
+  ops.push_back(timer.memory("gradient norm", Volume(bytes.gradient * parameters)));
+  return ops;
 }
 
 std::vector<Operation> update_kernels(const StepInputs& in, double parameters, int updates) {
@@ -77,7 +83,7 @@ std::vector<Operation> update_kernels(const StepInputs& in, double parameters, i
   std::vector<Operation> ops;
   if (bytes.converted > 0)
     ops.push_back(timer.memory("states to fp32 and back", Volume(bytes.converted * parameters), updates));
-  ops.push_back(timer.memory("adam", Volume((in.options.gradient_bytes + bytes.adam) * parameters), updates));
+  ops.push_back(timer.memory("adam", Volume((bytes.gradient + bytes.adam) * parameters), updates));
   return ops;
 }
 

@@ -32,8 +32,9 @@ namespace collcast::workload {
 
 /// That a rank of the stage updates.
 double owned_parameters(const StepInputs&, int stage);
-/// Of so many parameters: the norm of their gradients; and what updates them, in so many goes.
-Operation gradient_norm(const StepInputs&, double parameters);
+/// Of so many parameters: the norm of their gradients, behind their copy in fp32 where the optimizer has one; and what
+/// updates them, in so many goes.
+std::vector<Operation> norm_kernels(const StepInputs&, double parameters);
 std::vector<Operation> update_kernels(const StepInputs&, double parameters, int updates);
 
 /// Share of the optimizer's states that is on the host between updates; 0: none.
