@@ -10,8 +10,10 @@ int InterleavedOrder::warm_up(int stage) const {
 }
 
 Turn InterleavedOrder::forward(int k) const {
-  const int round = k / (stages_ * chunks_), within = k % (stages_ * chunks_);
-  return {false, round * stages_ + within % stages_, within / stages_};
+  const int round = k / (stages_ * chunks_), first = round * stages_;
+  // The last round has what is left.
+  const int together = std::min(stages_, micro_batches_ - first), within = k % (stages_ * chunks_);
+  return {false, first + within % together, within / together};
 }
 
 Turn InterleavedOrder::backward(int k) const {

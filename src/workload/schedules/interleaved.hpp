@@ -24,9 +24,7 @@ namespace collcast::workload {
 class InterleavedOrder {
  public:
   InterleavedOrder(int stages, int chunks, int micro_batches)
-      : stages_(stages), chunks_(chunks), micro_batches_(micro_batches) {
-    check(micro_batches % stages == 0, "each round is of as many micro-batches as stages");
-  }
+      : stages_(stages), chunks_(chunks), micro_batches_(micro_batches) {}
 
   /// Forwards of a stage, and backwards: micro-batches times chunks.
   int forwards() const { return chunks_ * micro_batches_; }
