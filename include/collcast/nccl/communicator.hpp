@@ -91,10 +91,10 @@ struct NextTerms {
 
 /// Of sends and receives between nodes.
 struct PairTerms {
-  double nics = 0;               ///< of a node that its GPUs have nearest, by which all their pairs go at once
-  int nics_of_gpu = 1;           ///< by which the channels of one GPU's pairs go in turn, at the most
-  Bandwidth nic_rate{};          ///< of one of these: the line's, or its slot's
-  Bandwidth gpu_rate{};          ///< of a GPU's way to its own
+  double nics = 0;       ///< of a node that its GPUs have nearest, by which all their pairs go at once
+  int nics_of_gpu = 1;   ///< by which the channels of one GPU's pairs go in turn, at the most
+  Bandwidth nic_rate{};  ///< of one of these: the line's, or its slot's
+  Bandwidth gpu_rate{};  ///< of a GPU's way to its own
   NextTerms next;
   std::vector<PairLoads> loads;  ///< by one of a GPU's NICs, by up to two, ...; none where all have as many, or no NICs
   bool relayed = false;          ///< a message leaves by the receiver's rail (PXN)
