@@ -143,6 +143,17 @@ void check_links(const ProgramsTimeline& a, const Timeline& b) {
   }
 }
 
+/// Ranks 0 and 1, each with its program, and 1e5 bytes that they swap.
+Programs of_two_that_swap() {
+  Programs all;
+  all.sets = {{1, 2}};
+  all.patterns = {pattern_of(2, {phase_of(xor_shape, Flow::sequential, 2, 1)}, Volume(1e5))};
+  all.collectives = {{"swap", 0, {0}}};
+  all.channels = 1;
+  all.of_rank = {0, 1};
+  return all;
+}
+
 }  // namespace
 
 TEST_CASE("a set of two groups that are one has every rank once, at its place by number") {
@@ -264,14 +275,9 @@ TEST_CASE("of what is done together nothing is sent before the last member has c
   // Ranks 0 and 1 swap 1e5 bytes at 10 GB/s, 10 us. Rank 0 comes after 10 us, rank 1 at once, beside a message to rank
   // 0 of 1e5 bytes, too.
   const Fabric fabric = ring_fabric(2, gb_per_s(10), Seconds(0));
-  Programs all;
-  all.sets = {{1, 2}};
-  all.patterns = {pattern_of(2, {phase_of(xor_shape, Flow::sequential, 2, 1)}, Volume(1e5))};
-  all.collectives = {{"swap", 0, {0}}};
-  all.channels = 1;
+  Programs all = of_two_that_swap();
   all.programs = {Program{{{spend(10)}, {spend(10), {TakePart{0, 0}}}}},
                   Program{{{{Send{-1, 0, Volume(1e5)}}}, {{TakePart{0, 0}}}}}};
-  all.of_rank = {0, 1};
   // Both of rank 1's share its way, 20 us.
   CHECK(run(fabric, all).programs[1].last_end == SimTime(Picoseconds(us(20))));
   all.collectives[0].together = true;
@@ -315,15 +321,10 @@ TEST_CASE("programs that wait for each other name ranks and what these wait for"
 
 TEST_CASE("programs that wait in a circle over collectives and messages have it told") {
   const Fabric fabric = ring_fabric(2, gb_per_s(10), Seconds(0));
-  Programs all;
-  all.sets = {{1, 2}};
-  all.patterns = {pattern_of(2, {phase_of(xor_shape, Flow::sequential, 2, 1)}, Volume(1e5))};
-  all.collectives = {{"swap", 0, {0}}};
-  all.channels = 1;
+  Programs all = of_two_that_swap();
   // Rank 0 takes part before it sends, rank 1 receives before it takes part.
   all.programs = {Program{{{{TakePart{0, 0}}, {Send{1, 0, Volume(10)}}}}},
                   Program{{{{Receive{0, 1}}, {TakePart{0, 0}}}}}};
-  all.of_rank = {0, 1};
   CHECK_THAT(failure(fabric, all), Contains("to which rank 1 has not come") &&
                                        Contains("in a circle: rank 0, stream 0 waits for rank 1, stream 0 waits for "
                                                 "rank 0, stream 0"));

@@ -26,6 +26,8 @@
 #include <thread>
 #include <vector>
 
+#include "fake_memory.hpp"
+
 #undef cuEventElapsedTime
 
 namespace {
@@ -86,24 +88,6 @@ namespace {
 
 struct World {
   std::vector<std::deque<std::pair<Work, CUstream>>> queues;  ///< by rank
-};
-
-struct Released {
-  void operator()(void* at) const { std::free(at); }
-};
-/// Zeros that take no memory until something else is written there.
-struct Block {
-  explicit Block(std::size_t bytes) : at(static_cast<std::byte*>(std::calloc(bytes, 1))), size(bytes) {}
-  std::unique_ptr<std::byte, Released> at;
-  std::size_t size;
-  /// Whether it may be other than zeros; collectives, which no device clock is asked about, write where they like.
-  bool written = std::getenv("FAKE_CLOCK") == nullptr;
-  std::optional<bool> is_random = {};  ///< once it was looked at
-
-  void write() {
-    written = true;
-    is_random.reset();
-  }
 };
 
 /// All that a process has of its devices; it goes with the process, as theirs does.
@@ -582,17 +566,8 @@ int cublasLtMatmul(void*, void* description, const void*, const void* a, void* a
                &lc = *static_cast<Layout*>(c_layout);
   const std::uint64_t n = la.columns, m = lb.columns, k = la.rows;
   const auto bytes_at = [](const void* at) { return state().memory.at(reinterpret_cast<CUdeviceptr>(at)).size; };
-  const auto random = [](const void* at) {  // both signs, nothing that is no number or zero
-    Block& block = state().memory.at(reinterpret_cast<CUdeviceptr>(at));
-    if (block.is_random) return *block.is_random;
-    bool negative = false, positive = false, fine = true;
-    for (std::size_t i = 0; i < block.size; ++i) {
-      const auto bits = std::to_integer<unsigned>(block.at.get()[i]);
-      ((bits & 0x80U) != 0 ? negative : positive) = true;
-      fine = fine && (bits & 0x7fU) != 0x7fU && (bits & 0x7fU) != 0;
-    }
-    block.is_random = negative && positive && fine;
-    return *block.is_random;
+  const auto random = [](const void* at) {
+    return state().memory.at(reinterpret_cast<CUdeviceptr>(at)).is_of_both_signs();
   };
   const bool fits = told[3] == 1 && told[4] == 0 && told[25] == 1 && la.type == 28 && lb.type == 28 && lc.type == 14 &&
                     lb.rows == k && lc.rows == n && lc.columns == m && la.ld == static_cast<std::int64_t>(k) &&
