@@ -4,12 +4,11 @@
 
 #include <tuple>
 
-#include "../support/dice.hpp"
-#include "../support/sample.hpp"
 #include "../support/small_fabrics.hpp"
 #include "../support/spelled_programs.hpp"
 #include "collcast/engine/programs.hpp"
 #include "collcast/workload/unfolded_step.hpp"
+#include "drawn_steps.hpp"
 #include "faulty.hpp"
 #include "inputs.hpp"
 #include "timelines.hpp"
@@ -32,76 +31,6 @@ StepWithUnfolded unfolded(const StepInputs& in, const Fabric& fabric, const Coll
   return std::move(step).value();
 }
 
-ParallelLayout unfoldable_layout(Dice& dice) {
-  ParallelLayout l = layout(dice.pick({1, 2, 4}), dice.pick({1, 1, 2, 4}), dice.pick({1, 2, 3, 4}));
-  l.order = dice.pick({RankOrder::tp_pp_dp, RankOrder::tp_cp_ep_dp_pp, RankOrder::dp_pp_tp});
-  l.sequence_parallel = l.tp > 1 && dice.roll(2) == 0;
-  if (l.pp > 1)
-    l.schedule = dice.pick({PipelineSchedule::one_f_one_b, PipelineSchedule::gpipe, PipelineSchedule::interleaved,
-                            PipelineSchedule::zb_h1, PipelineSchedule::zb_2p, PipelineSchedule::zb_v,
-                            PipelineSchedule::dualpipe, PipelineSchedule::dualpipe_v});
-  if (l.schedule == PipelineSchedule::interleaved) l.vpp = 2;
-  return l;
-}
-
-StepInputs unfoldable_inputs(Dice& dice) {
-  const ParallelLayout l = unfoldable_layout(dice);
-  StepInputs in = inputs(small_model(), l, 256, 4 * dice.pick({1, 2}));
-  in.options.zero = dice.roll(4);
-  in.options.reshard_after_forward = in.options.zero != 3 || dice.roll(2) == 0;
-  in.options.no_sync = in.options.zero == 3 && dice.roll(2) == 0;
-  in.options.overlap_dp = dice.roll(2) == 0;
-  in.options.overlap_pp = dice.roll(2) == 0;
-  in.options.bucket = Bytes(dice.pick({4'000'000, 40'000'000}));
-  in.options.launch = Seconds(dice.pick({0.0, 5e-6}));
-  in.model.tied_embeddings = dice.roll(2) == 0;
-  if (in.options.zero > 0 && l.dp == 4 && dice.roll(2) == 0) in.layout.dp_shard = 2;
-  if (l.pp == 1 && l.dp % 2 == 0 && in.options.zero < 2 && dice.roll(2) == 0) {
-    in.model.experts.count = 4;
-    in.model.experts.top_k = 2;
-    in.model.experts.ffn = 2048;
-    in.layout.ep = 2;
-  } else if (in.layout.dp_shard == 0 && l.world() <= 16 && dice.roll(3) == 0) {
-    in.layout.cp = 2;
-    in.layout.cp_exchange = dice.pick({ContextExchange::ring, ContextExchange::ulysses});
-    in.options.overlap_cp = dice.roll(2) == 0;
-  }
-  if (dice.roll(3) == 0) {
-    in.options.recompute = Recompute::selective;
-    in.options.recompute_modules = {RecomputeModule::layernorm, RecomputeModule::core_attn};
-    if (in.model.experts.count == 0) in.options.recompute_modules.push_back(RecomputeModule::mlp);
-    in.options.recompute_layers = dice.pick({0.5, 1.0});
-  }
-  if (dice.roll(3) == 0) in.model.mtp_layers = 1 + dice.roll(2);
-  return in;
-}
-
-/// Direct exchanges do alltoall as well, and end together too.
-CollectivePolicy in_step(const StepInputs& in) {
-  CollectivePolicy policy = rings();
-  if (in.layout.cp > 1 || in.layout.ep > 1) policy.algorithm = "direct";
-  return policy;
-}
-
-/// Calls `law` with random inputs that can be.
-template <class Law>
-void for_random_inputs(int rounds, int ranks, Law law) {
-  const std::uint64_t seed = 20261124;
-  Dice dice(seed);
-  Sample sample(5);
-  int tried = 0;
-  for (int round = 0; round < rounds; ++round) {
-    const StepInputs in = unfoldable_inputs(dice);
-    if (in.layout.world() > ranks || !check_step(in, ranks, {}).empty() || !sample.takes()) continue;
-    ++tried;
-    CAPTURE(seed, round, in.layout.tp, in.layout.pp, in.layout.dp, in.layout.cp, in.layout.ep, in.options.zero,
-            to_string(in.layout.schedule), in.layout.sequence_parallel, in.options.overlap_dp, in.options.overlap_pp,
-            in.layout.dp_shard, in.model.mtp_layers);
-    law(in);
-  }
-  CHECK(tried > (sanitized ? 3 : rounds / 4));
-}
-
 /// On links of their own and in step a step takes as long unfolded as folded.
 void check_times(const StepInputs& in, const StepWithUnfolded& step) {
   const Seconds folded = *step.result.simulate;
@@ -116,7 +45,7 @@ void check_times(const StepInputs& in, const StepWithUnfolded& step) {
 
 TEST_CASE("on links of their own, groups in step: unfolded is the folded step to the picosecond") {
   const Fabric fabric = star_fabric(64, Bandwidth(50e9), Seconds(1e-6));
-  for_random_inputs(200, 64, [&](const StepInputs& in) {
+  for_drawn_steps(200, 64, [&](const StepInputs& in) {
     const StepWithUnfolded step = unfolded(in, fabric, in_step(in), Sharing::none);
     check_times(in, step);
     const Breakdown &a = step.unfolded->breakdown, &b = step.result.breakdown;
@@ -131,7 +60,7 @@ TEST_CASE("on links of their own, groups in step: unfolded is the folded step to
 TEST_CASE("unfolded, an update waits for states from the host's memory as long as folded") {
   const Fabric fabric = star_fabric(64, Bandwidth(50e9), Seconds(1e-6));
   int waited = 0;
-  for_random_inputs(100, 64, [&](StepInputs in) {
+  for_drawn_steps(100, 64, [&](StepInputs in) {
     in.host_bandwidth = Bandwidth(1e9);
     in.options.optimizer_state_offload = OptimizerStateOffload{1, 1};
     if (!check_step(in, in.layout.world(), {}).empty()) return;
@@ -148,7 +77,7 @@ TEST_CASE("unfolded, an update waits for states from the host's memory as long a
 TEST_CASE("collectives of DP slow each rank's kernels as they do the folded stage's, to the picosecond") {
   const Fabric fabric = star_fabric(64, Bandwidth(50e9), Seconds(1e-6));
   int slowed = 0;
-  for_random_inputs(200, 64, [&](StepInputs in) {
+  for_drawn_steps(200, 64, [&](StepInputs in) {
     in.options.overlap_dp = true;
     in.kernels.beside_collectives = 0.3;
     const StepWithUnfolded step = unfolded(in, fabric, in_step(in), Sharing::none);
@@ -190,7 +119,7 @@ TEST_CASE("a rank that waits for another one's part of a collective computes the
 
 TEST_CASE("on links of their own, unfolded is never longer: first finishers go on") {
   const Fabric fabric = star_fabric(64, Bandwidth(50e9), Seconds(1e-6));
-  for_random_inputs(60, 64, [&](const StepInputs& in) {
+  for_drawn_steps(60, 64, [&](const StepInputs& in) {
     CollectivePolicy policy = rings(2);
     for (const char* algorithm : {"tree", "direct"}) {
       policy.algorithm = algorithm;
@@ -206,7 +135,7 @@ TEST_CASE("on links of their own, unfolded is never longer: first finishers go o
 TEST_CASE("on shared links, programs of a step take what they take written out, to the picosecond") {
   const Fabric fabric = cluster(8);
   int compared = 0;
-  for_random_inputs(60, 16, [&](StepInputs in) {
+  for_drawn_steps(60, 16, [&](StepInputs in) {
     if (compared % 2 == 0) in.priorities = {Dimension::tp, Dimension::pp};
     ForecastPrices any(fabric, {});
     const Result<StepPlan> plan = make_plan(in, fabric, any.by_estimate());
