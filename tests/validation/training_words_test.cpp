@@ -153,3 +153,52 @@ TEST_CASE("a time in which no GPU computes the model's FLOPs is a reason not to 
   REQUIRE(report.rows.size() == 1);
   CHECK(report.rows[0].measured->count() == Approx(1.01 * least));
 }
+
+TEST_CASE("Megatron-LM is Megatron-Core with Transformer Engine by name, in fp8, and since that is its default") {
+  TrainingRow row = gpt_row();
+  row.gpu = "H100-SXM5-80GB";
+  row.intra_net = "NVLink4 450GB/s/dir";
+  row.inter_gbps_per_gpu = 400;
+  const auto attention = [&](const char* framework, const char* date, const char* precision) {
+    row.framework = framework;
+    row.date = date;
+    row.precision = precision;
+    return step(row).inputs.options.attention;
+  };
+  CHECK(attention("Megatron-LM", "2024-02", "bf16") == Attention::unfused);
+  CHECK(attention("Megatron-LM", "2024-09", "bf16") == Attention::flash);
+  CHECK(attention("Megatron-LM", "2025-06", "bf16") == Attention::flash);
+  CHECK(attention("Megatron-LM", "", "bf16") == Attention::unfused);
+  CHECK(attention("Megatron-LM", "2023-06", "fp8") == Attention::flash);
+  CHECK(attention("Megatron-LM + TE 1.2", "2023-06", "bf16") == Attention::flash);
+  CHECK(attention("Megatron-LM fork", "2025-06", "bf16") == Attention::unfused);
+  CHECK(attention("Megatron-DeepSpeed", "2025-06", "bf16") == Attention::unfused);
+}
+
+TEST_CASE("what contradicts a row's schedule or model, and words that are not known, are told") {
+  TrainingRow row = with_schedule("1f1b");
+  row.vpp = "3";
+  CHECK(says(step(row), "vpp 3 counts as 1, as 1f1b is not interleaved"));
+  row.vpp = "1";
+  CHECK_FALSE(says(step(row), "vpp 1 counts as 1, as 1f1b is not interleaved"));
+  TrainingRow in_a_v = with_schedule("zb-v");
+  CHECK_FALSE(says(step(in_a_v), "vpp 2 counts as 1, as zb-v is not interleaved"));
+  row = gpt_row();
+  row.ep = 4;
+  CHECK(says(step(row), "ep 4 counts as 1, as the model has no experts"));
+  row = gpt_row();
+  row.task = "banana";
+  row.overlap = "pear";
+  CHECK(says(step(row), "the task banana counts as pretrain"));
+  CHECK(says(step(row), "overlap is 'pear', of which no word is known: as if not stated"));
+  row.task = "Whole run";
+  CHECK(refusal(row) == "a whole run: its time has restarts and evaluation in it");
+}
+
+TEST_CASE("a row says in small or capital letters that it ran out of memory") {
+  TrainingRow row = gpt_row();
+  row.published = "OOM";
+  CHECK(row.out_of_memory());
+  row.published = "iter_s";
+  CHECK_FALSE(row.out_of_memory());
+}

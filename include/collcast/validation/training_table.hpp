@@ -28,8 +28,8 @@ struct TrainingRow {
   std::optional<double> params_b, inter_gbps_per_gpu;
   std::optional<double> iter_s, tok_s_gpu, samples_s, tflops_gpu, mfu_pct, hfu_pct, mem_gib;
 
-  /// It ended for want of memory.
-  bool out_of_memory() const { return published == "oom"; }
+  /// It ended for want of memory: `published` is "oom", in small or capital letters.
+  bool out_of_memory() const;
 };
 
 /// No table has more.

@@ -24,6 +24,14 @@ struct Habits {
 };
 Habits habits_of(const TrainingRow&);
 
+/// Megatron-Core with the layers of Transformer Engine: by name, or Megatron-LM in fp8 or fp4, which its own layers
+/// have not, or since it runs them unless told otherwise (`--use-legacy-models`; Megatron-LM, pull request 987,
+/// September 2024, and megatron/training/arguments.py at 54f1f78). Forks keep what they forked.
+bool runs_megatron_core(const TrainingRow&);
+
+/// Whose arithmetic of memory counts (memory.cpp).
+Framework framework_of(const TrainingRow&);
+
 /// Of PyTorch without graphs. Layers of vTrain's single node that no GPU limits take 3.0 ms whatever their size, for 55
 /// kernels: 30 that Python launches, forward and recomputed, 25 of the backward, which the graph of gradients launches
 /// without Python. Which part is whose shows where the GPU limits the backward alone; fitted to layers of hidden 1024

@@ -2,7 +2,7 @@
 //
 // What the workload layer cannot do is refused by check_step, whose words are then the reason; here only what no input
 // can say. Where rows are silent their framework decides:
-//   classic Megatron (Megatron-LM before Transformer Engine, Megatron-DeepSpeed): unfused attention, dropout 0.1,
+//   classic Megatron (Megatron-LM before runs_megatron_core, Megatron-DeepSpeed): unfused attention, dropout 0.1,
 //     gradients in fp16 with fp16 and in fp32 with bf16, exchanged after the last backward in one piece
 //     (github.com/NVIDIA/Megatron-LM v2.x and v3.0, megatron/model/distributed.py, megatron/arguments.py)
 //   Megatron-Core with Transformer Engine: flash attention, no dropout, gradients in fp32, buckets of at least
@@ -77,21 +77,7 @@ class Reading {
     if (const auto environment = nccl::of_job({}, place_.machine, place_.nodes))
       out_.inputs.nccl_buffers = NcclBuffers(*environment);
     out_.measure = memory_measure(row_);
-    // A row that names no stage of ZeRO ran on Megatron's optimizer: vTrain's 3.6 billion parameters on one GPU of 80
-    // GB leave no room for what DeepSpeed's takes.
-    const std::string framework = lower(row_.framework);
-    if (framework.starts_with("megatron-deepspeed") && lower(row_.zero).starts_with("zero"))
-      out_.framework = Framework::deepspeed;
-    else if (framework.starts_with("torchtitan"))
-      out_.framework = Framework::torchtitan;
-    else if (framework.starts_with("nanotron"))
-      out_.framework = Framework::nanotron;
-    else if (framework.starts_with("llm-foundry"))
-      out_.framework = Framework::llm_foundry;
-    else if (framework.starts_with("interne"))
-      out_.framework = Framework::internevo;
-    else if (framework.starts_with("megatron"))
-      out_.framework = Framework::megatron;
+    out_.framework = framework_of(row_);
     if (!place_.remark.empty()) assume(place_.remark);
     task();
     model();
@@ -145,8 +131,11 @@ class Reading {
   }
 
   void task() {
-    if (row_.task == "lora") lora();
-    if (row_.task == "whole-run") cannot("a whole run: its time has restarts and evaluation in it");
+    const std::string task = lower(row_.task);
+    if (task == "lora") lora();
+    if (task == "whole-run" || task == "whole run" || task == "full run")
+      return cannot("a whole run: its time has restarts and evaluation in it");
+    if (!task.empty() && !known_task(task)) assume(fmt::format("the task {} counts as pretrain", printable(row_.task)));
   }
 
   /// Beside queries, keys and values alone in NeMo 1 (megatron_gpt_finetuning_config.yaml: attention_qkv, adapter_dim
@@ -270,7 +259,10 @@ class Reading {
       l.tp = l.pp = l.cp = l.dp = 1;  // what else is wrong is asked of these
     }
     if (countable) fsdp_layout(l, gpus, static_cast<int>(*replica));
-    if (countable && out_.inputs.model.experts.count > 0) expert_layout(l, gpus, static_cast<int>(*replica));
+    const bool has_experts = out_.inputs.model.experts.count > 0;
+    if (countable && has_experts) expert_layout(l, gpus, static_cast<int>(*replica));
+    if (!has_experts && row_.ep.value_or(1) > 1)
+      assume(fmt::format("ep {} counts as 1, as the model has no experts", *row_.ep));
     if (countable && missing_.empty() && l.world() != gpus)
       cannot(fmt::format("tp {} x pp {} x cp {} x dp {} are {} GPUs, not {}", l.tp, l.pp, l.cp, l.dp, l.world(), gpus));
     l.sequence_parallel = row_.sp.value_or(0) == 1 && l.tp > 1;
@@ -323,9 +315,19 @@ class Reading {
       l.schedule = PipelineSchedule::interleaved;
     else if (l.schedule == PipelineSchedule::interleaved)
       l.schedule = PipelineSchedule::one_f_one_b;
-    if (l.schedule != PipelineSchedule::interleaved) l.vpp = 1;
+    if (l.schedule != PipelineSchedule::interleaved) one_chunk(l);
     // A row that names no schedule and no chunks may have either.
     if (l.pp > 1 && row_.vpp.empty() && (interleaved || row_.schedule.empty())) missing_.emplace_back("vpp");
+  }
+
+  /// Stages of a V have two, which no other schedule than interleaved says with vpp.
+  void one_chunk(ParallelLayout& l) {
+    const bool has_two = goes_in_v(l.schedule) || from_both_ends(l.schedule);
+    if (l.vpp > (has_two ? 2 : 1))
+      assume(
+          fmt::format("vpp {} counts as 1, as {}", l.vpp,
+                      l.pp == 1 ? "there is one stage" : fmt::format("{} is not interleaved", to_string(l.schedule))));
+    l.vpp = 1;
   }
 
   int chunks(const ParallelLayout& l) {
@@ -509,7 +511,11 @@ class Reading {
   }
 
   void overlap(TrainingOptions& o) {
-    const std::string text = lower(row_.overlap);
+    std::string text = lower(row_.overlap);
+    if (!text.empty() && !names_overlap(text)) {
+      assume(fmt::format("overlap is '{}', of which no word is known: as if not stated", printable(row_.overlap)));
+      text.clear();
+    }
     const bool named = contains(text, "dp") || contains(text, "default");
     o.overlap_dp = text.starts_with("none") ? false : named || habits_.overlap_dp;
     o.overlap_tp = tp_overlap(text);
@@ -530,7 +536,7 @@ class Reading {
   /// Megatron-Core, and what is built on it.
   bool is_core() const {
     const std::string framework = lower(row_.framework);
-    return contains(framework, "core") || contains(framework, "bridge") || contains(framework, "nemo");
+    return runs_megatron_core(row_) || contains(framework, "bridge") || contains(framework, "nemo");
   }
 
   /// vTrain's single node is put together of layers that were passed once: there is nothing to add to.

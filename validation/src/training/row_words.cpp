@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -95,6 +96,16 @@ Result<Meaning<PipelineSchedule>> schedule_of_row(const std::string& cell) {
   known.push_back({"interleaved-1f1b flexible", interleaved, "interleaved", false});
   known.push_back({"dualpipev", dualpipe_v, {}, false});
   return meaning("schedule", cell, known);
+}
+
+bool known_task(const std::string& text) {
+  static const std::vector<std::string> known{"pretrain", "sft", "lora", "memory"};
+  return std::ranges::find(known, text) != known.end();
+}
+
+bool names_overlap(const std::string& text) {
+  static const std::vector<std::string> known{"none", "default", "dp", "tp", "pp", "p2p", "cp", "ep", "all-to-all"};
+  return std::ranges::any_of(known, [&](const std::string& word) { return text.find(word) != std::string::npos; });
 }
 
 std::optional<int> fsdp_ranks(const std::string& cell) {

@@ -21,6 +21,10 @@ Result<Meaning<std::string>> precision_of_row(const std::string& cell);
 Result<Meaning<int>> zero_of_row(const std::string& cell);
 Result<Meaning<PipelineSchedule>> schedule_of_row(const std::string& cell);
 
+/// In small letters: of which kind of training a row is, and whether it names anything that overlaps.
+bool known_task(const std::string& text);
+bool names_overlap(const std::string& text);
+
 /// How many replicas share a state: 128 of "fsdp128". Not of "fsdp2", which is PyTorch's second FSDP.
 std::optional<int> fsdp_ranks(const std::string& cell);
 

@@ -92,7 +92,7 @@ Job placed(const TrainingRow& row, const ScoredMachines& machines, PricedMachine
   job.step = std::move(step).value();
   const StepInputs& in = job.step->inputs;
   if (!measured_step(row, in) && !row.mem_gib && !row.out_of_memory()) {
-    job.why = "neither a time nor a memory that can be compared is stated";
+    job.why = "neither a time nor a memory that can be compared is stated, nor `oom` in the column published";
     return job;
   }
   const Result<std::shared_ptr<const Machine>> machine = fabrics.at(*place);

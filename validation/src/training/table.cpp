@@ -307,6 +307,8 @@ CsvKind training_steps(TrainingTables& out, Models& models, std::vector<Stated>&
 
 }  // namespace
 
+bool TrainingRow::out_of_memory() const { return lower(published) == "oom"; }
+
 Result<TrainingTables> load_training(const std::vector<std::string>& paths, const Location& asked_by) {
   TrainingTables out;
   Models models;
