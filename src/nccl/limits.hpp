@@ -164,8 +164,9 @@ double most_across_nodes(const Communicator&, Protocol, double nics);
 double tree_rate(const Communicator&, const Plan&);
 /// A chunk of each channel over links between leaves and spines.
 double tree_spines(const Communicator&, const Plan&, const Chunks&);
-/// A chunk of each channel past the busiest rank and NIC.
+/// A chunk of each channel past the busiest rank and NIC, behind others; and the first one.
 Load tree_load(const Communicator&, const Limits&, const Plan&, const Chunks&);
+Load first_tree_load(const Communicator&, const Limits&, const Plan&, const Chunks&);
 /// Seconds that a simulated tree over nodes gains while what goes up has a NIC to itself, as nothing comes down yet: a
 /// hop between nodes, and no more than half of the further chunks take. The closed form, which was fitted to measured
 /// trees, has no such gain.

@@ -11,7 +11,7 @@ double tree_latency(const Communicator& c, const Limits& l, const Plan& plan, co
   const double chunk = cut.chunk;
   const bool by_line = plan.protocol != Protocol::simple;
   const double moved = chunk / l.channel, piece = chunk / tree_pieces(c, plan, cut),
-               each = tree_load(c, l, plan, cut).seconds;
+               each = first_tree_load(c, l, plan, cut).seconds;
   // All channels' first chunks, of LL and LL128 pieces, come up a chain at once, over links that they share; a piece's
   // hop has what threads take for it.
   const double of_link = piece * plan.channels / tree_port(c, l, plan);

@@ -185,6 +185,29 @@ TEST_CASE("where a proxy's posts take the time, small trees and a ring's last lo
   }
 }
 
+TEST_CASE("where all channels are on one of a tree's two, its inner node posts three messages of each further chunk") {
+  // Without GPUDirect a message of LL takes 5.6 x 1.35 us, of the one channel that a GPU sends by and the one that it
+  // takes in by: 15.12 us. 4 MiB more are 16 chunks of 32 KiB on each of 8 channels.
+  const nccl::Environment by_host =
+      test::environment({{"NCCL_NET_GDR_LEVEL", "LOC"}, {"NCCL_MIN_NCHANNELS", "8"}, {"NCCL_MAX_NCHANNELS", "8"}});
+  const auto of_a_chunk = [&](int nodes) {
+    const Fabric fabric = test::built("azure-ndv4", nodes);
+    const Communicator c = test::communicator("azure-ndv4", nodes, 0, by_host);
+    const auto data = [&](int mebibytes) {
+      const Bytes size(mebibytes << 20);
+      const Plan plan = test::planned_as(c, CollectiveKind::all_reduce, size, Algorithm::tree, Protocol::ll);
+      const nccl::Run run = nccl::run(c, CollectiveKind::all_reduce, size, plan);
+      INFO(nodes << " nodes, " << mebibytes << " MiB");
+      CHECK(simulated(fabric, c, CollectiveKind::all_reduce, size, plan) / run.time() == Approx(1).epsilon(0.09));
+      return test::us(run.data);
+    };
+    return (data(8) - data(4)) / 16;
+  };
+  CHECK(of_a_chunk(3) == Approx(2 * 15.12));
+  CHECK(of_a_chunk(4) == Approx(3 * 15.12));
+  CHECK(of_a_chunk(8) == Approx(3 * 15.12));
+}
+
 TEST_CASE("a ring's chunk takes a NIC's time where it crosses one, and not inside a node") {
   // Few NICs for many hops: with theirs at each of them the closed form was up to a quarter above.
   for (const int nodes : {2, 4}) {
