@@ -316,13 +316,17 @@ double tree_rate(const Communicator& c, const Plan& plan) {
   return std::min(most, most_across_nodes(c, plan.protocol, nics_of_trees(c)));
 }
 
+double tree_nics(const Communicator& c, const Plan& plan, const Chunks& cut) {
+  // On one node the rate is that of GPUs that send up and down; of two GPUs each does one of them.
+  const double most = (c.nodes == 1 ? 2 / c.gpu.tree_sends : tree_share(c, plan)) * tree_rate(c, plan);
+  return cut.chunk * plan.channels / most;
+}
+
 namespace {
 
 /// What a chunk of each channel takes of links and NICs, whichever is busiest.
 Load tree_links(const Communicator& c, const Limits& l, const Plan& plan, const Chunks& cut, double messages) {
-  // On one node the rate is that of GPUs that send up and down; of two GPUs each does one of them.
-  const double most = (c.nodes == 1 ? 2 / c.gpu.tree_sends : tree_share(c, plan)) * tree_rate(c, plan);
-  return longest({{cut.chunk * plan.channels / most, tree_rate_name(c, plan)},
+  return longest({{tree_nics(c, plan, cut), tree_rate_name(c, plan)},
                   {c.gpu.tree_sends * cut.chunk * plan.channels / l.gpu, l.gpu_name},
                   {messages * message_gap(c, plan), "messages"}});
 }
@@ -396,15 +400,18 @@ const char* tree_rate_name(const Communicator& c, const Plan& plan) {
 }
 
 std::vector<TreeWay> tree_ways(const Communicator& c, const Plan& plan) {
-  if (nodes_alike(c)) return {{c.most_on_a_node - 1.0, 1.0 * tree_levels(c.nodes)}};
+  const auto way_of = [&](int place, double inside) {
+    TreeWay out{inside};
+    for (int x = place; x > 0; x = InOrderTree::parent(c.nodes, x), ++out.levels)
+      out.messages += InOrderTree::children(c.nodes, InOrderTree::parent(c.nodes, x));
+    return out;
+  };
   std::vector<TreeWay> out;
   for (const bool second : {false, true}) {
-    if (second && plan.channels <= c.tree.channels) break;
+    if (second && (nodes_alike(c) || plan.channels <= c.tree.channels)) break;
     for (int place = 0; place < c.nodes; ++place) {
       const int node = second ? in_second_tree(c.nodes, place) : place;
-      double levels = 0;
-      for (int x = place; x > 0; x = InOrderTree::parent(c.nodes, x)) ++levels;
-      out.push_back({c.ranks_of_nodes[static_cast<std::size_t>(node)] - 1.0, levels});
+      out.push_back(way_of(place, c.ranks_of_nodes[static_cast<std::size_t>(node)] - 1.0));
     }
   }
   return out;

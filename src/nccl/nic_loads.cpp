@@ -100,6 +100,11 @@ double busiest_tree_messages(const Communicator& c, const Plan& plan) {
   return messages_of_a_nic(c, plan) / channels_of_a_nic(plan, c.nics.count);
 }
 
+double first_tree_channels(const Communicator& c, const Plan& plan) {
+  if (c.nics.uneven || c.nics.count == 0) return channels_of_a_nic(plan, nics_of_trees(c)) / 2;
+  return channels_of_trees(c, plan).first;
+}
+
 double tree_share(const Communicator& c, const Plan& plan) {
   if (c.nodes == 1 || c.nics.count == 0) return 1;
   const double even = plan.channels / nics_of_trees(c);
