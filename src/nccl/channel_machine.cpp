@@ -156,7 +156,9 @@ Rates with_nvlink_ways(const Question& q, Rates rates) {
   if (!lacks_nvlinks(q.fabric.spec())) return rates;
   const bool through_gpus = q.c.environment.sends_through_gpus();
   rates.through_gpus = through_gpus || relays_over_nvlinks(q);
-  if (q.c.nodes > 1 && through_gpus) return rates;
+  // What pairs send by others' rails goes to GPUs of the group, which alone are in NCCL's topology.
+  const bool by_the_group = q.plan.point_to_point && q.c.pairs.relayed;
+  if (q.c.nodes > 1 && through_gpus && !by_the_group) return rates;
   rates.nvlinks_of.emplace();
   // Where GPUs are reached over PCIe the closed form has none of them over NVLink.
   if (through_gpus || q.c.nvlink)

@@ -316,15 +316,19 @@ double tree_rate(const Communicator& c, const Plan& plan) {
   return std::min(most, most_across_nodes(c, plan.protocol, nics_of_trees(c)));
 }
 
+double tree_nics(const Communicator& c, const Plan& plan, const Chunks& cut) {
+  // On one node the rate is that of GPUs that send up and down; of two GPUs each does one of them.
+  const double most = (c.nodes == 1 ? 2 / c.gpu.tree_sends : tree_share(c, plan)) * tree_rate(c, plan);
+  return cut.chunk * plan.channels / most;
+}
+
 namespace {
 
 /// What a chunk of each channel takes of links and NICs, whichever is busiest.
-Load tree_links(const Communicator& c, const Limits& l, const Plan& plan, const Chunks& cut) {
-  // On one node the rate is that of GPUs that send up and down; of two GPUs each does one of them.
-  const double most = (c.nodes == 1 ? 2 / c.gpu.tree_sends : tree_share(c, plan)) * tree_rate(c, plan);
-  return longest({{cut.chunk * plan.channels / most, tree_rate_name(c, plan)},
+Load tree_links(const Communicator& c, const Limits& l, const Plan& plan, const Chunks& cut, double messages) {
+  return longest({{tree_nics(c, plan, cut), tree_rate_name(c, plan)},
                   {c.gpu.tree_sends * cut.chunk * plan.channels / l.gpu, l.gpu_name},
-                  {tree_messages(c) / relief_of_trees(c) * message_gap(c, plan), "messages"}});
+                  {messages * message_gap(c, plan), "messages"}});
 }
 
 /// And of a channel's own threads and lines.
@@ -335,18 +339,34 @@ Load tree_lines(const Communicator& c, const Limits& l, const Plan& plan, const 
 
 }  // namespace
 
-Load tree_load(const Communicator& c, const Limits& l, const Plan& plan, const Chunks& cut) {
+namespace {
+
+Load tree_load(const Communicator& c, const Limits& l, const Plan& plan, const Chunks& cut, double messages) {
   const double pcie = first_of(c.gpu.over_pcie.trees, plan.channels) * cut.chunk / pcie_share(c, plan.protocol);
   return longest({tree_lines(c, l, plan, cut),
-                  tree_links(c, l, plan, cut),
+                  tree_links(c, l, plan, cut, messages),
                   {tree_spines(c, plan, cut), spines_name},
                   {pcie, "PCIe"}});
+}
+
+/// On its way a chunk waits for the messages of both trees alike.
+double messages_on_the_way(const Communicator& c) { return tree_messages(c) / relief_of_trees(c); }
+
+}  // namespace
+
+Load tree_load(const Communicator& c, const Limits& l, const Plan& plan, const Chunks& cut) {
+  return tree_load(c, l, plan, cut, busiest_tree_messages(c, plan));
+}
+
+Load first_tree_load(const Communicator& c, const Limits& l, const Plan& plan, const Chunks& cut) {
+  return tree_load(c, l, plan, cut, messages_on_the_way(c));
 }
 
 double tree_way_up_alone(const Communicator& c, const Limits& l, const Plan& plan, const Chunks& cut) {
   if (c.nodes == 1) return 0;
   const double hop = network_hop(l, cut.chunk) + cut.chunk / l.channel + through_network(l, cut.chunk);
-  const double links = tree_links(c, l, plan, cut).seconds, lines = tree_lines(c, l, plan, cut).seconds;
+  const double links = tree_links(c, l, plan, cut, messages_on_the_way(c)).seconds,
+               lines = tree_lines(c, l, plan, cut).seconds;
   // As much quicker as half of the links' load lets a channel be.
   const double share = std::clamp(2 * (1 - lines / links), 0.0, 1.0);
   return share * std::min(hop, (cut.count - 1) / 2 * links);
@@ -380,15 +400,18 @@ const char* tree_rate_name(const Communicator& c, const Plan& plan) {
 }
 
 std::vector<TreeWay> tree_ways(const Communicator& c, const Plan& plan) {
-  if (nodes_alike(c)) return {{c.most_on_a_node - 1.0, 1.0 * tree_levels(c.nodes)}};
+  const auto way_of = [&](int place, double inside) {
+    TreeWay out{inside};
+    for (int x = place; x > 0; x = InOrderTree::parent(c.nodes, x), ++out.levels)
+      out.messages += InOrderTree::children(c.nodes, InOrderTree::parent(c.nodes, x));
+    return out;
+  };
   std::vector<TreeWay> out;
   for (const bool second : {false, true}) {
-    if (second && plan.channels <= c.tree.channels) break;
+    if (second && (nodes_alike(c) || plan.channels <= c.tree.channels)) break;
     for (int place = 0; place < c.nodes; ++place) {
       const int node = second ? in_second_tree(c.nodes, place) : place;
-      double levels = 0;
-      for (int x = place; x > 0; x = InOrderTree::parent(c.nodes, x)) ++levels;
-      out.push_back({c.ranks_of_nodes[static_cast<std::size_t>(node)] - 1.0, levels});
+      out.push_back(way_of(place, c.ranks_of_nodes[static_cast<std::size_t>(node)] - 1.0));
     }
   }
   return out;

@@ -162,10 +162,13 @@ double most_across_nodes(const Communicator&, Protocol, double nics);
 
 /// NCCL's own limit of a tree, one direction, and no more than the NICs carry.
 double tree_rate(const Communicator&, const Plan&);
+/// A chunk of each channel through the busiest NIC, seconds.
+double tree_nics(const Communicator&, const Plan&, const Chunks&);
 /// A chunk of each channel over links between leaves and spines.
 double tree_spines(const Communicator&, const Plan&, const Chunks&);
-/// A chunk of each channel past the busiest rank and NIC.
+/// A chunk of each channel past the busiest rank and NIC, behind others; and the first one.
 Load tree_load(const Communicator&, const Limits&, const Plan&, const Chunks&);
+Load first_tree_load(const Communicator&, const Limits&, const Plan&, const Chunks&);
 /// Seconds that a simulated tree over nodes gains while what goes up has a NIC to itself, as nothing comes down yet: a
 /// hop between nodes, and no more than half of the further chunks take. The closed form, which was fitted to measured
 /// trees, has no such gain.
@@ -180,6 +183,15 @@ int tree_pieces(const Communicator&, const Plan&, const Chunks&);
 /// Seconds that a chunk, a tree's first, takes up the longest way to the root and down again, beyond the busiest rank's
 /// chunks.
 double tree_latency(const Communicator&, const Limits&, const Plan&, const Chunks&);
+/// From the end of a node's chain up to the root: hops inside the node, levels of the tree over nodes, and messages
+/// that pass NICs one after the other meanwhile, as a node's children are sent to at once.
+struct TreeWay {
+  double inside = 0, levels = 0, messages = 0;
+};
+/// What a NIC of several nodes carries of a protocol, bytes of payload per second.
+double line_of_a_nic(const Communicator&, const Limits&);
+/// What NICs take by their line for a chunk of each channel of one tree, which are there at once; seconds.
+double tree_message(const Communicator&, const Limits&, const Plan&, const Chunks&);
 /// What holds that rate: NCCL's cap on a tree's channel, or the links that its search booked.
 const char* tree_rate_name(const Communicator&, const Plan&);
 /// Messages of a tree's chunk through a NIC, the mean of both trees: an inner node sends up and twice down in one and
@@ -189,10 +201,6 @@ inline double tree_messages(const Communicator& c) { return c.nodes == 2 ? 1 : c
 inline double most_tree_messages(const Communicator& c) { return std::min(c.nodes - 1, 3); }
 /// Of a channel's threads, either direction's share.
 double tree_threads(Protocol);
-/// From the end of a node's chain up to the root: hops inside the node, and levels of the tree over nodes.
-struct TreeWay {
-  double inside = 0, levels = 0;
-};
 /// Those of which one is the longest. Calls of few channels have one of the two trees only.
 std::vector<TreeWay> tree_ways(const Communicator&, const Plan&);
 

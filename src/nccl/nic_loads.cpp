@@ -74,15 +74,42 @@ std::optional<UnevenNics> uneven_nics(const Fabric& fabric, const Group& group, 
                     std::max(1.0, of_trees * channels / messages)};
 }
 
+namespace {
+
+/// Of the NIC that has most, channels on each of the two trees.
+struct OfTrees {
+  double first = 0, second = 0;
+};
+OfTrees channels_of_trees(const Communicator& c, const Plan& plan) {
+  int first = 0;
+  for (int channel = 0; channel < plan.channels; ++channel) first += on_second_tree(c.tree, channel) ? 0 : 1;
+  return {std::ceil(1.0 * first / c.nics.count), std::ceil(1.0 * (plan.channels - first) / c.nics.count)};
+}
+
+/// Messages of a chunk of each of its channels.
+double messages_of_a_nic(const Communicator& c, const Plan& plan) {
+  const OfTrees channels = channels_of_trees(c, plan);
+  const double one = most_tree_messages(c), both = 2 * tree_messages(c);
+  return one * channels.first + (both - one) * channels.second;
+}
+
+}  // namespace
+
+double busiest_tree_messages(const Communicator& c, const Plan& plan) {
+  if (c.nics.uneven || c.nics.count == 0) return tree_messages(c) / relief_of_trees(c);
+  return messages_of_a_nic(c, plan) / channels_of_a_nic(plan, c.nics.count);
+}
+
+double first_tree_channels(const Communicator& c, const Plan& plan) {
+  if (c.nics.uneven || c.nics.count == 0) return channels_of_a_nic(plan, nics_of_trees(c)) / 2;
+  return channels_of_trees(c, plan).first;
+}
+
 double tree_share(const Communicator& c, const Plan& plan) {
   if (c.nodes == 1 || c.nics.count == 0) return 1;
   const double even = plan.channels / nics_of_trees(c);
   if (c.nics.uneven) return std::min(1.0, even);
-  int first = 0;
-  for (int channel = 0; channel < plan.channels; ++channel) first += on_second_tree(c.tree, channel) ? 0 : 1;
-  const auto of_a_nic = [&](int channels) { return std::ceil(1.0 * channels / c.nics.count); };
-  const double one = most_tree_messages(c), both = 2 * tree_messages(c);
-  return std::min(1.0, both / 2 * even / (one * of_a_nic(first) + (both - one) * of_a_nic(plan.channels - first)));
+  return std::min(1.0, tree_messages(c) * even / messages_of_a_nic(c, plan));
 }
 
 }  // namespace collcast::nccl

@@ -153,6 +153,15 @@ class Node {
     if (!found.order.empty()) out.count /= static_cast<double>(found.order.size());
     return out;
   }
+  double along_chain() const {
+    double out = 0;
+    for (const std::vector<int>& order : on_node(c_.tree, gpus_).order) {
+      double all = 0;
+      for (std::size_t i = 0; i + 1 < order.size(); ++i) all += alone(order[i], order[i + 1]);
+      out = std::max(out, all);
+    }
+    return out;
+  }
   double to_nic() const {
     double out = 0;
     const OnNode found = on_node(c_.tree, gpus_);
@@ -261,6 +270,7 @@ PcieLoads pcie_loads(const Communicator& c, const System& system, const std::vec
     if (c.collnet) keep_each(out.collnet_chains, node.chains(c.collnet->chain, 1));
     keep_slowest(out.of_ring, node.of_ring());
     keep_slowest(out.of_chain, node.of_chain());
+    keep(out.along_chain, node.along_chain());
     keep(out.to_nic, node.to_nic());
     keep(out.alltoall, node.alltoall());
     for (const bool sends : {false, true}) {

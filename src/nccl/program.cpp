@@ -239,13 +239,21 @@ Result<Program> tree_program(const Question& q) {
   if (q.c.nodes > 1) {
     const double each = channels_of_a_nic(q.c, q.plan) * cut.chunk, lines = through_network(l, cut.chunk);
     rates.nic = most / nics_of_trees(q.c);
+    const double number = rates.nic;
+    const double message = tree_message(q.c, l, q.plan, cut);
+    if (cut.count == 1) {
+      // What trees reach of NICs is of chunks that follow each other. A single one passes them by their line; what the
+      // closed form has beyond that is a constant.
+      before += std::max(0.0, tree_nics(q.c, q.plan, cut) / 2 - 2 * tree_levels(q.c.nodes) * message);
+      rates.nic = line_of_a_nic(q.c, l);
+    }
     // What Simple's hop has in proportion to a chunk is its way through NICs, too.
     if (!by_line) rates.beyond -= std::min(cut.chunk / rates.nic, hop_of_chunk(l, cut.chunk));
-    if (const double posts = each / message_gap(q.c, q.plan); posts < rates.nic) {
+    if (const double posts = each / message_gap(q.c, q.plan); posts < number) {
       // Messages wait for each other's posts. Of a single chunk of each channel that is a constant, as in the closed
       // form; of several the way of one is no longer for it, but for those of the first chunk, and of pieces that of
       // the first.
-      const double longer = each / posts - each / rates.nic, seen = sends / 2;
+      const double longer = each / posts - each / number, seen = sends / 2;
       if (cut.count == 1) {
         before += seen * longer;
       } else {
@@ -257,7 +265,11 @@ Result<Program> tree_program(const Question& q) {
     rates.between = std::min(tree_threads(q.plan.protocol) * l.channel, cut.chunk / lines);
     rates.ways = ways_between(orders.numbers());
     // A NIC's message is the whole chunk, whose lines a proxy has looked through: it goes when the last piece is there.
-    if (by_line) rates.beyond += cut.chunk / l.channel + lines * (1 - 1.0 / pieces);
+    if (by_line) {
+      const double moved = cut.chunk / l.channel;
+      const double whole = cut.count == 1 ? message - moved : 0;
+      rates.beyond += moved + std::max(lines, whole) * (1 - 1.0 / pieces);
+    }
   }
   Result<Program> out = assembled(q, rates, std::move(pattern), before);
   if (!out) return out;

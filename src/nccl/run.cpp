@@ -60,7 +60,8 @@ Run run_tree(const Communicator& c, Bytes size, const Plan& plan) {
   const Chunks cut = tree_chunks(c, size, plan);
   Load data = tree_load(c, l, plan, cut);
   // The first chunk's pass is in the way, too. A NIC has chunks of both trees, of which one alone comes first.
-  data.seconds *= cut.count - (c.nodes > 1 ? 0.5 : 0);
+  const double first = first_tree_load(c, l, plan, cut).seconds;
+  data.seconds = data.seconds * (cut.count - 1) + first * (c.nodes > 1 ? 0.5 : 1);
   return finished(l.start, tree_latency(c, l, plan, cut), data, cut.first, cut.count);
 }
 

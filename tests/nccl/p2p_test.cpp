@@ -461,3 +461,20 @@ TEST_CASE("sends and receives of groups out of order take their simulation's tim
       }
   }
 }
+
+TEST_CASE("what a root of a mesh sends by another rail goes to it over NVLinks of the group's GPUs alone") {
+  // GPUs 1 and 3 of each DGX-1 are joined by one NVLink of 25 GB/s, of which 0.77 are reached: beside GPU 3's part of
+  // 8 MiB it has that of the other node's GPU 3, though GPU 2, which is not of the group, is beside the same NIC.
+  const Fabric fabric = test::built("dgx1-v100", 2);
+  const Group group = Group::listed({Rank(1), Rank(3), Rank(9), Rank(11)});
+  const auto c = nccl::connect(fabric, group);
+  REQUIRE(c.ok());
+  constexpr Bytes size(32 << 20);
+  const auto best = nccl::plan(*c, CollectiveKind::scatter, size);
+  REQUIRE(best);
+  const nccl::Run run = nccl::run(*c, CollectiveKind::scatter, size, *best);
+  CHECK(test::us(run.data) == Approx(2 * (8 << 20) / (0.77 * 25000)));
+  const auto program = nccl::program(fabric, group, *c, CollectiveKind::scatter, size, *best, 0);
+  REQUIRE(program.ok());
+  CHECK(simulate(*program)->count() == Approx(run.time().count()).epsilon(0.01));
+}

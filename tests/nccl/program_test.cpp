@@ -185,6 +185,49 @@ TEST_CASE("where a proxy's posts take the time, small trees and a ring's last lo
   }
 }
 
+TEST_CASE("where all channels are on one of a tree's two, its inner node posts three messages of each further chunk") {
+  // Without GPUDirect a message of LL takes 5.6 x 1.35 us, of the one channel that a GPU sends by and the one that it
+  // takes in by: 15.12 us. 4 MiB more are 16 chunks of 32 KiB on each of 8 channels.
+  const nccl::Environment by_host =
+      test::environment({{"NCCL_NET_GDR_LEVEL", "LOC"}, {"NCCL_MIN_NCHANNELS", "8"}, {"NCCL_MAX_NCHANNELS", "8"}});
+  const auto of_a_chunk = [&](int nodes) {
+    const Fabric fabric = test::built("azure-ndv4", nodes);
+    const Communicator c = test::communicator("azure-ndv4", nodes, 0, by_host);
+    const auto data = [&](int mebibytes) {
+      const Bytes size(mebibytes << 20);
+      const Plan plan = test::planned_as(c, CollectiveKind::all_reduce, size, Algorithm::tree, Protocol::ll);
+      const nccl::Run run = nccl::run(c, CollectiveKind::all_reduce, size, plan);
+      INFO(nodes << " nodes, " << mebibytes << " MiB");
+      CHECK(simulated(fabric, c, CollectiveKind::all_reduce, size, plan) / run.time() == Approx(1).epsilon(0.09));
+      return test::us(run.data);
+    };
+    return (data(8) - data(4)) / 16;
+  };
+  CHECK(of_a_chunk(3) == Approx(2 * 15.12));
+  CHECK(of_a_chunk(4) == Approx(3 * 15.12));
+  CHECK(of_a_chunk(8) == Approx(3 * 15.12));
+}
+
+TEST_CASE("a tree's single chunks of all channels pass slow NICs, and a chain of PCIe cards, one after the other") {
+  const auto time = [](const char* machine, int nodes, const char* link, const char* channels, std::int64_t bytes) {
+    const Fabric fabric = test::built(machine, nodes, {std::string("network.link.bandwidth=") + link});
+    const auto c = nccl::connect(fabric, Group::strided(Rank(0), 1, fabric.rank_count()),
+                                 test::environment({{"NCCL_MIN_NCHANNELS", channels}}));
+    REQUIRE(c.ok());
+    const Plan plan = test::planned_as(*c, CollectiveKind::all_reduce, Bytes(bytes), Algorithm::tree, Protocol::simple);
+    const Seconds closed = nccl::run(*c, CollectiveKind::all_reduce, Bytes(bytes), plan).time();
+    INFO(machine << " x" << nodes << ", " << link << ", " << plan.channels << " channels");
+    CHECK(simulated(fabric, *c, CollectiveKind::all_reduce, Bytes(bytes), plan) / closed == Approx(1).epsilon(0.12));
+    return test::us(closed);
+  };
+  // Of two channels' 32 KiB each has a NIC, which carries 0.975 of 125 bytes in a microsecond, up and down.
+  CHECK(time("dgx-a100", 2, "1Gb/s", "1", 64 << 10) > 2 * 32768 / (0.975 * 125));
+  // To a node in the middle both come at once, and to both it sends: 1 + 2 messages each way.
+  CHECK(time("dgx-a100", 4, "1Gb/s", "1", 64 << 10) > 2 * 3 * 32768 / (0.975 * 125));
+  // 32 channels of 32 KiB: up and down 7 hops over slots of 31.5 GB/s, of which 0.8 are reached.
+  CHECK(time("l40s-pcie", 2, "12.5GB/s", "48", 1 << 20) > 2 * 7 * 1048576 / (0.8 * 31500));
+}
+
 TEST_CASE("a ring's chunk takes a NIC's time where it crosses one, and not inside a node") {
   // Few NICs for many hops: with theirs at each of them the closed form was up to a quarter above.
   for (const int nodes : {2, 4}) {

@@ -112,7 +112,8 @@ struct PcieLoads {
     double hop = 0, count = 0;
   };
   Slowest of_ring, of_chain;
-  double to_nic = 0;  ///< of a way between a tree's first GPU and its NIC, the slowest
+  double along_chain = 0;  ///< all hops of a tree's chain one after the other, of the slowest chain
+  double to_nic = 0;       ///< of a way between a tree's first GPU and its NIC, the slowest
 };
 
 /// Of a GPU's links on its node.
