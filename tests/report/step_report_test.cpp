@@ -227,14 +227,14 @@ TEST_CASE("the critical path is shown by kind and by run, and is null without a 
 
 TEST_CASE("with several pipeline stages the tables say of which one they are") {
   StepReport report = model_report();
-  CHECK(step_text(page(report)).find("slowest stage") == std::string::npos);
+  CHECK(step_text(page(report)).find("of the stage with") == std::string::npos);
   report.inputs->layout.pp = 4;
   report.result.stage.stage = 3;
   report.result.collectives = {{Dimension::pp, "pp sendrecv", {}, "direct", Seconds(1e-3), 5}};
   const std::string shown = step_text(page(report));
   for (const char* title :
        {"where the time goes", "communication of a rank, hidden and exposed", "collectives, per rank and step"})
-    CHECK(shown.find(std::string(title) + ", of the slowest stage (stage 3)\n") != std::string::npos);
+    CHECK(shown.find(std::string(title) + ", of the stage with the most work (stage 3)\n") != std::string::npos);
   CHECK(Json::parse(json(report)).at("breakdown_stage") == 3);
   CHECK(Json::parse(json(task_report())).at("breakdown_stage").is_null());
 }
