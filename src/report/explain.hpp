@@ -58,6 +58,8 @@ Section kernels_section(const StepInputs&, std::string title, const std::vector<
 /// `when`: "step", what they are counted in.
 Section collectives_section(const StepReport&, std::string title, const std::string& when,
                             const std::vector<CollectiveCost>&);
+/// Of the rank that the parts are of: with faults not all ranks of the stage take the same.
+const StageTerms& terms_of_stage(const StepReport&);
 Section stage_section(const StepReport&);
 Section step_section(const StepReport&);
 

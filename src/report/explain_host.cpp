@@ -4,12 +4,13 @@
 
 #include "collcast/base/units.hpp"
 #include "report/explain.hpp"
+#include "report/host_waits.hpp"
 
 namespace collcast {
 
 std::string waits_for_host(const StepInputs& in, Seconds waits) {
   if (!(waits > Seconds{})) return {};
-  const bool launches = in.options.launch > Seconds{} || in.options.launch_backward.value_or(Seconds{}) > Seconds{};
+  const bool launches = has_launches(in);
   const bool copies = in.options.cpu_offloading_num_layers > 0;
   return fmt::format(", and {} that they wait for {}", format_seconds(waits),
                      launches && copies ? "their launches and the copies"

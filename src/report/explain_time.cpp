@@ -94,12 +94,11 @@ Section collectives_section(const StepReport& report, std::string title, const s
   return out;
 }
 
-namespace {
-
-/// Of the rank that the parts are of: with faults not all ranks of the stage take the same.
 const StageTerms& terms_of_stage(const StepReport& report) {
   return report.faults && !report.faults->classes.empty() ? report.faults->of_slowest : report.result.stage;
 }
+
+namespace {
 
 /// Whose parts the step's are, where a stage's ranks differ.
 std::string rank_text(const StepReport& report) {

@@ -81,10 +81,11 @@ bool counts(Seconds time, Seconds step) { return std::abs(time.count()) > 1e-9 *
 
 Table cost_table(const FaultEffect& effect, const StepResult& r) {
   const bool is_one = effect.machine.faults.empty();  // placement
-  const std::string stages = effect.stage == r.stage.stage
-                                 ? std::string()
-                                 : fmt::format(", of the slowest stage without {} (stage {}) and with (stage {})",
-                                               is_one ? "it" : "them", effect.stage, r.stage.stage);
+  const std::string stages =
+      effect.stage == r.stage.stage
+          ? std::string()
+          : fmt::format(", of the stage with the most work without {} (stage {}) and with (stage {})",
+                        is_one ? "it" : "them", effect.stage, r.stage.stage);
   Table out{
       fmt::format("what {} {}{}", cause_text(effect.machine), is_one ? "costs" : "cost", stages),
       {{"", "", Align::left}, {"without", "", Align::right}, {"with", "", Align::right}, {"more", "", Align::right}},

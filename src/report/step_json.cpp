@@ -9,6 +9,7 @@
 #include "report/document.hpp"
 #include "report/faults.hpp"
 #include "report/gates.hpp"
+#include "report/host_waits.hpp"
 #include "report/sent.hpp"
 #include "report/step_tables.hpp"
 #include "report/unfolded.hpp"
@@ -262,6 +263,7 @@ Json document_json(const StepReport& report) {
   out["breakdown_stage"] = report.inputs ? Json(r.stage.stage) : Json();
   out["breakdown"] = breakdown_json(r.breakdown);
   out["slowdown"] = slowdown_json(r.slowdown, is_training(report));
+  if (const auto waits = host_waits(report)) out["host_waits_s"] = waits->count();
   add_memory(out, report);
   add_communication(out, report);
   out["critical_path"] = path_json(r.critical_path);

@@ -13,6 +13,7 @@
 #include "report/document.hpp"
 #include "report/faults.hpp"
 #include "report/gates.hpp"
+#include "report/host_waits.hpp"
 #include "report/metrics.hpp"
 #include "report/sent.hpp"
 #include "report/step_tables.hpp"
@@ -80,9 +81,10 @@ std::string inputs_text(const StepInputs& in) {
 std::string not_modelled(const StepReport& report) {
   return fmt::format(
       "not modelled: collectives slowed by kernels beside them, collectives of different groups in each other's "
-      "way{}, launch gaps of the CPU, data loading, failures; closed form and simulation share these limits, and only "
-      "measurements tell how far both are off (docs/steps.md).",
-      report.unfolded ? " (but in the unfolded step)" : "");
+      "way{}, {}data loading, failures; closed form and simulation share these limits, and only measurements tell how "
+      "far both are off (docs/steps.md).",
+      report.unfolded ? " (but in the unfolded step)" : "",
+      has_launches(*report.inputs) ? "" : "launch gaps of the CPU, ");
 }
 
 constexpr const char* faults_in_steps =
@@ -216,20 +218,18 @@ std::string slowdown_text(const StepResult& r) {
       format_seconds(s.total()), percent_of(s.total().count(), r.step.count()), s.rate, parts);
 }
 
-/// What goes to the host's memory beside the computing, and how long passes wait for it; empty: nothing.
-std::string offloading_text(const StepInputs& in, const StepResult& r) {
-  const OffloadingTerms of = offloading_terms(in);
-  if (of.layers == 0) return {};
+/// What goes to the host's memory beside the computing, and how long passes wait for it and for launches; empty: for
+/// neither.
+std::string host_text(const StepReport& report) {
+  const OffloadingTerms of = offloading_terms(*report.inputs);
+  const std::string waits = host_waits_text(report);
+  if (of.layers == 0) return waits;
   std::string text = fmt::format(
       "activations of {} layers go to the host's memory in the forward, and come back in the backward: {} of a "
       "micro-batch, {} each way",
       of.layers, format_bytes(of.copied), format_seconds(of.each_way()));
-  Seconds waits{};
-  for (const StageTerms::Unit& unit : r.stage.units) waits += r.micro_batches * unit.count * unit.waits;
-  if (!(waits > 1e-9 * r.step)) return text + "; no pass waits for them";
-  return fmt::format("{}; of compute {} ({} of the step) are waits for them{}", text, format_seconds(waits),
-                     percent_of(waits.count(), r.step.count()),
-                     in.options.launch > Seconds{} ? " and for launches" : "");
+  if (!waits.empty()) return text + "; " + waits;
+  return host_waits(report) ? text + "; no pass waits for them" : text;
 }
 
 /// How long an update waits for states that are in the host's memory, and when they are back there; empty: none are.
@@ -376,7 +376,7 @@ void add_times(Page& out, const StepReport& report) {
   if (report.inputs) out.blocks.push_back(layer_table(*report.inputs, r.layer));
   out.blocks.push_back(breakdown_table(report));
   add_note(out, slowdown_text(r));
-  if (report.inputs) add_note(out, offloading_text(*report.inputs, r));
+  if (report.inputs) add_note(out, host_text(report));
   if (report.inputs) add_note(out, state_copies_text(*report.inputs, r));
 }
 

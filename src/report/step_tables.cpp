@@ -57,7 +57,7 @@ std::string layer_title(const StepInputs& in) {
 
 std::string of_stage(const StepReport& report) {
   if (!report.inputs || report.inputs->layout.pp == 1) return {};
-  return fmt::format(", of the slowest stage (stage {})", report.result.stage.stage);
+  return fmt::format(", of the stage with the most work (stage {})", report.result.stage.stage);
 }
 
 Table memory_table(const MemoryUse& m) {

@@ -25,7 +25,7 @@ std::string further_tokens_text(const TransformerConfig&);
 const char* feed_forward_text(const TransformerConfig&);
 /// Of the layer that is shown for all: where some attend to all tokens and others do not, one of those.
 std::string layer_title(const StepInputs& in);
-/// ", of the slowest stage (stage 3)" where there is more than one.
+/// ", of the stage with the most work (stage 3)" where there is more than one.
 std::string of_stage(const StepReport& report);
 Table memory_table(const MemoryUse& m);
 Table collectives_table(const StepReport& report, const std::vector<CollectiveCost>& collectives, const char* per);

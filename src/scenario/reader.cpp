@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <tuple>
 
@@ -309,9 +310,29 @@ int read_word(Reader& reader, const Node& node, const std::string& path, const s
   return -1;
 }
 
-bool expect_list(Reader& reader, const Node& node, const std::string& path, int longest) {
+namespace {
+
+/// "[tp, pp, dp]" of "tp,pp,dp", words and numbers that stand without brackets; "[...]" of anything else.
+std::string list_of(const Node& node) {
+  constexpr std::size_t longest = 60;
+  if (node.kind != Node::Kind::scalar || node.text.size() > longest) return "[...]";
+  std::vector<std::string> elements(1);
+  for (const char c : node.text) {
+    if (c == ',')
+      elements.emplace_back();
+    else if (std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '.' || c == '-')
+      elements.back() += c;
+    else if (c != ' ' || !elements.back().empty())
+      return "[...]";
+  }
+  return std::ranges::any_of(elements, &std::string::empty) ? "[...]" : fmt::format("[{}]", fmt::join(elements, ", "));
+}
+
+}  // namespace
+
+bool expect_list(Reader& reader, const Node& node, const std::string& path, int longest, bool of_values) {
   if (node.kind != Node::Kind::list) {
-    mismatch(reader, node, path, "a list [...]");
+    mismatch(reader, node, path, "a list " + (of_values ? list_of(node) : "[...]"));
     return false;
   }
   if (node.items.size() > static_cast<std::size_t>(longest)) {

@@ -209,7 +209,8 @@ struct OrWord {
   std::string expected() const { return "'" + word + "' or " + as.expected(); }
 };
 
-bool expect_list(Reader&, const Node&, const std::string& path, int longest);
+/// `of_values`: not of lists or maps; where elements stand without a list, it is shown around them.
+bool expect_list(Reader&, const Node&, const std::string& path, int longest, bool of_values = false);
 
 /// A list of what `As` reads.
 template <class As, class T>
@@ -218,7 +219,7 @@ struct AsList {
   As as;
   int longest = 10'000;
   bool operator()(Reader& reader, const Node& node, const std::string& path, std::vector<T>& out) const {
-    if (!expect_list(reader, node, path, longest)) return false;
+    if (!expect_list(reader, node, path, longest, As::holds != Holds::list && As::holds != Holds::map)) return false;
     out.clear();
     bool good = true;
     for (std::size_t i = 0; i < node.items.size(); ++i) {

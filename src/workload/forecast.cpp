@@ -2,6 +2,7 @@
 #include "workload/forecast.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <numeric>
 #include <optional>
 #include <utility>
@@ -292,6 +293,7 @@ Result<StepResult> forecast_training(const StepInputs& in, const Fabric& fabric,
   result.slowdown.rate = in.kernels.beside_collectives;
   result.slowdown.dp = estimate.slowed_by_dp;
   add_stage(result, *by_formula);
+  std::vector<std::string> unlike = unlike_stages(fabric, *by_formula);
   if (method != Method::estimate) {
     Result<StepPlan> by_engine = make_plan(in, fabric, prices.by_simulation());
     if (!by_engine) return placed(by_engine.errors(), origins);
@@ -302,9 +304,11 @@ Result<StepResult> forecast_training(const StepInputs& in, const Fabric& fabric,
     result.ranks = in.layout.world();
     result.classes = static_cast<int>(by_engine->stages.size());
     add_stage(result, *by_engine);
+    unlike = unlike_stages(fabric, *by_engine);
     if (simulated != nullptr) *simulated = std::move(by_engine).value();
   }
   if (Diagnostics wrong = complete(result, in, fabric, prices, origins); !wrong.empty()) return wrong;
+  std::ranges::move(unlike, std::back_inserter(result.warnings));
   return result;
 }
 

@@ -4,6 +4,7 @@
 #include <array>
 #include <cctype>
 #include <functional>
+#include <map>
 #include <optional>
 #include <set>
 #include <utility>
@@ -284,6 +285,68 @@ void add_uneven_groups(const Fabric& fabric, std::vector<CollectiveCost> collect
                    (are_messages ? "between " : "") + place_of_group(c.request.group, fabric) +
                    ", and that counts for all");
   }
+}
+
+namespace {
+
+/// A stage's groups of one kind.
+struct StageGroups {
+  Seconds time{};  ///< of all that they do in a step
+  const Group* group = nullptr;
+  bool crosses = false, uneven = false;
+};
+
+std::map<std::string, StageGroups> groups_by_kind(const Fabric& fabric, const StagePlan& stage) {
+  std::map<std::string, StageGroups> out;
+  for (const CollectiveCost& c : stage.collectives) {
+    // Messages go from one stage to another, and only the ends have tied embeddings.
+    if (c.dimension == Dimension::pp || c.name.starts_with("embedding ")) continue;
+    StageGroups& of = out[kind_of_groups(c)];
+    of.time += c.time * static_cast<double>(c.count);
+    of.group = &c.request.group;
+    of.crosses = of.crosses || !is_on_one_node(fabric, c.request.group);
+    of.uneven = of.uneven || c.slowest_groups > 0;
+  }
+  return out;
+}
+
+}  // namespace
+
+std::vector<std::string> unlike_stages(const Fabric& fabric, const StepPlan& plan) {
+  constexpr double longer = 1.01;  // so much every stage is beside another, by its embedding or head
+  struct Side {
+    int stages = 0;
+    std::size_t slowest = 0;
+    StageGroups of_slowest = {};
+  };
+  struct Kind {
+    Side crossing, whole;
+    bool uneven = false;  // which add_uneven_groups has said
+  };
+  std::map<std::string, Kind> kinds;
+  for (std::size_t i = 0; i < plan.stages.size(); ++i)
+    for (const auto& [name, groups] : groups_by_kind(fabric, plan.stages[i])) {
+      Kind& kind = kinds[name];
+      kind.uneven = kind.uneven || groups.uneven;
+      Side& side = groups.crosses ? kind.crossing : kind.whole;
+      if (side.stages++ == 0 || groups.time > side.of_slowest.time) side.slowest = i, side.of_slowest = groups;
+    }
+  std::vector<std::string> list;
+  for (const auto& [name, kind] : kinds) {
+    const Side &crossing = kind.crossing, &whole = kind.whole;
+    if (kind.uneven || crossing.stages == 0 || whole.stages == 0) continue;
+    if (crossing.of_slowest.time <= longer * whole.of_slowest.time) continue;
+    const std::string stage = "stage " + std::to_string(crossing.slowest);
+    list.push_back(name + " groups of " +
+                   (crossing.stages == 1 ? stage
+                                         : std::to_string(crossing.stages) + " of " +
+                                               std::to_string(crossing.stages + whole.stages) + " stages") +
+                   " cross nodes, such as " + place_of_group(*crossing.of_slowest.group, fabric) +
+                   (crossing.stages == 1 ? "" : " of " + stage) +
+                   ", and those of other stages do not: " + format_seconds(crossing.of_slowest.time) +
+                   " of a step in the place of " + format_seconds(whole.of_slowest.time) + " at most");
+  }
+  return list;
 }
 
 std::vector<std::string> warnings(const StepInputs& in, const Fabric& fabric, const StepResult& result,

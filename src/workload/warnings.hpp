@@ -9,6 +9,8 @@
 
 namespace collcast::workload {
 
+struct StepPlan;
+
 /// "1 micro-batch is fewer than the 4 pipeline stages: some stage is always idle".
 std::string too_few_micro_batches(int micro_batches, int stages);
 
@@ -21,6 +23,9 @@ std::vector<std::string> warnings(const StepInputs&, const Fabric&, const StepRe
 
 /// Of groups that lie on the machine in ways that take different times: which price counts for all of them.
 void add_uneven_groups(const Fabric&, std::vector<CollectiveCost>, std::vector<std::string>& list);
+
+/// Of groups that cross nodes in some stages and in others do not: what that takes longer.
+std::vector<std::string> unlike_stages(const Fabric&, const StepPlan&);
 
 /// Of a server whose ratio of computing to communication is low.
 std::optional<std::string> served_ratio_warning(const StepInputs&, const Fabric&, const StepResult&,

@@ -112,6 +112,30 @@ TEST_CASE("a graph of measured tasks has no library, a model's step says its own
   CHECK(step_text(page(model)).find("of dgx-a100 (1 node), library nccl\n") != std::string::npos);
 }
 
+TEST_CASE("what of computing is waits for the host's launches is said, and that launches are not modelled no longer") {
+  StepReport report = model_report();
+  report.result.micro_batches = 4;
+  report.result.stage.units = {{"layer", 3, Seconds(6e-3), {}, {}, {}, Seconds(1e-3)},
+                               {"head", 1, Seconds(2e-3), {}, {}, {}, Seconds(0.5e-3)}};
+  CHECK(step_text(page(report)).find("for the host's launches") == std::string::npos);
+  CHECK(step_text(page(report)).find("launch gaps of the CPU") != std::string::npos);
+  CHECK(!Json::parse(json(report)).contains("host_waits_s"));
+  report.inputs->options.launch = Seconds(10e-6);
+  // 4 micro-batches of 3 layers of 1 ms and a head of 0.5 ms: 14 of 95 ms.
+  CHECK(step_text(page(report))
+            .find("of compute 14 ms (14.7% of the step) are waits for the host's launches of kernels\n") !=
+        std::string::npos);
+  CHECK(step_text(page(report)).find("launch gaps of the CPU") == std::string::npos);
+  CHECK(Json::parse(json(report)).at("host_waits_s").get<double>() == Approx(14e-3));
+  // Kernels that are slowed beside the exchange of gradients let passes wait less.
+  report.result.slowdown.rate = 0.8;
+  report.result.collectives = {{Dimension::dp, "dp all_reduce", {}, "ring", Seconds(1e-3), 5}};
+  CHECK(step_text(page(report)).find("of compute at most 14 ms (14.7% of the step)") != std::string::npos);
+  // Both slices of a stage pass half of the micro-batches each.
+  report.inputs->layout.schedule = PipelineSchedule::dualpipe;
+  CHECK(Json::parse(json(report)).at("host_waits_s").get<double>() == Approx(7e-3));
+}
+
 TEST_CASE("NCCL's collectives by closed form are said, and agreement is not, where there are any") {
   StepReport report = model_report();
   report.machine.library = "nccl";
@@ -203,14 +227,14 @@ TEST_CASE("the critical path is shown by kind and by run, and is null without a 
 
 TEST_CASE("with several pipeline stages the tables say of which one they are") {
   StepReport report = model_report();
-  CHECK(step_text(page(report)).find("slowest stage") == std::string::npos);
+  CHECK(step_text(page(report)).find("of the stage with") == std::string::npos);
   report.inputs->layout.pp = 4;
   report.result.stage.stage = 3;
   report.result.collectives = {{Dimension::pp, "pp sendrecv", {}, "direct", Seconds(1e-3), 5}};
   const std::string shown = step_text(page(report));
   for (const char* title :
        {"where the time goes", "communication of a rank, hidden and exposed", "collectives, per rank and step"})
-    CHECK(shown.find(std::string(title) + ", of the slowest stage (stage 3)\n") != std::string::npos);
+    CHECK(shown.find(std::string(title) + ", of the stage with the most work (stage 3)\n") != std::string::npos);
   CHECK(Json::parse(json(report)).at("breakdown_stage") == 3);
   CHECK(Json::parse(json(task_report())).at("breakdown_stage").is_null());
 }

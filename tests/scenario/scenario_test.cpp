@@ -102,7 +102,10 @@ TEST_CASE("priorities name dimensions, each once, of a step whose messages are s
   CHECK_THAT(wrong(trained + "[tp, dp, tp]}\n"),
              Contains("'collectives.priorities' names 'tp' again") && Contains("expected each dimension once"));
   CHECK_THAT(wrong(trained + "[tp, vp]}\n"), Contains("collectives.priorities.1 is 'vp'") && Contains("tp"));
-  CHECK_THAT(wrong(trained + "tp}\n"), Contains("expected a list"));
+  CHECK_THAT(wrong(trained + "tp}\n"), Contains("expected a list [tp]"));
+  CHECK_THAT(wrong(trained + "'tp, pp,dp'}\n"), Contains("expected a list [tp, pp, dp]"));
+  CHECK_THAT(wrong(trained + "'tp, '}\n") + wrong(trained + "'a: b'}\n") + wrong(trained + "{tp: 1}}\n"),
+             Contains("expected a list [...]") && !Contains("[tp") && !Contains("[a"));
   CHECK_THAT(wrong(batch + "collectives: {library: nccl, priorities: [tp], weights: {tp: 2}}\n"),
              Contains("'collectives.priorities'") && Contains("'collectives.weights'") &&
                  Contains("of library nccl no messages are simulated"));

@@ -341,6 +341,26 @@ TEST_CASE("experts of ranks that have the same tokens exchange nothing but one s
   CHECK(wrong(served(m, apart, {16, 64, 4, 1, 2})).find("ep 2 x expert tp 1 is not tp 4") != std::string::npos);
 }
 
+TEST_CASE(
+    "experts that ranks with the same tokens do not have between them: EP, expert TP or the sequence split with TP") {
+  TransformerConfig m = small_model();
+  m.experts = {8, 2, 1024, 512};
+  const auto hint = [&](int tp, int ep, int etp) {
+    ParallelLayout l = layout(tp, 1, 8 / tp);
+    l.order = RankOrder::tp_cp_ep_dp_pp;
+    l.ep = ep;
+    l.etp = etp;
+    const Diagnostics found = check_step(served(m, l, {16, 64, 4, 1, 2}), 32, Origins());
+    REQUIRE(found.size() == 1);
+    return found.front().hint;
+  };
+  // No expert TP makes EP 8 or 4 two ranks, and no EP expert TP 4.
+  CHECK(hint(2, 8, 1) == "use ep 2, or sequence_parallel: true");
+  CHECK(hint(2, 4, 2) == "use ep 1, or sequence_parallel: true");
+  CHECK(hint(2, 2, 4) == "use etp 1, or sequence_parallel: true");
+  CHECK(hint(4, 2, 1) == "use ep 4, or etp 2, or sequence_parallel: true");
+}
+
 TEST_CASE("a token's experts are different ones: a batch reads as many as it hits") {
   TransformerConfig m = small_model();
   m.experts = {8, 2, 1024, 0};

@@ -8,6 +8,7 @@
 
 #include "../support/dice.hpp"
 #include "../support/sample.hpp"
+#include "collcast/base/units.hpp"
 #include "collcast/workload/faulty_step.hpp"
 #include "collcast/workload/search.hpp"
 #include "inputs.hpp"
@@ -181,6 +182,30 @@ TEST_CASE("uneven groups are told of whatever stage they are of") {
     REQUIRE(ratio != said.end());
     CHECK((ratio->find("for TP, whose 3 GPUs lie on 2 nodes") != std::string::npos) == (stage == 1));
   }
+}
+
+TEST_CASE("a stage whose replicas lie on two nodes where those of others share one is told of, with what that takes") {
+  // Stages of 3 ranks: 0-2, 3-5 and 9-11 are on one node, 6-8 on two.
+  const Fabric fabric = cluster(2);
+  StepInputs in = inputs(small_model(), layout(1, 4, 3), 512, 12);
+  in.layout.order = RankOrder::tp_cp_ep_dp_pp;
+  const StepPlan plan = make_plan(in, fabric, by_estimate(fabric, {})).value();
+  const auto dp_of = [&](std::size_t stage) {
+    Seconds all{};
+    for (const CollectiveCost& c : plan.stages[stage].collectives)
+      if (c.dimension == Dimension::dp) all += c.time * static_cast<double>(c.count);
+    return all;
+  };
+  const std::string wanted =
+      "DP groups of stage 2 cross nodes, such as ranks 6-8 on nodes 0-1, and those of other stages "
+      "do not: " +
+      format_seconds(dp_of(2)) + " of a step in the place of " +
+      format_seconds(std::max({dp_of(0), dp_of(1), dp_of(3)})) + " at most";
+  const auto said = [&] { return forecast(in, fabric, Method::estimate).warnings; };
+  CHECK(std::ranges::count(said(), wanted) == 1);
+  // Four replicas a stage: 0-3 and 4-7 of one node each.
+  in.layout.dp = 4;
+  CHECK(std::ranges::none_of(said(), [](const std::string& w) { return w.find("cross nodes") != std::string::npos; }));
 }
 
 TEST_CASE("whatever the layout, a stage's collectives and messages take what the slowest of its groups does") {

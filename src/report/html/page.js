@@ -145,7 +145,7 @@ function whereTheTimeGoes() {
   const rows = steps.map((item) => ({ parts: item.document.breakdown,
     name: libraries.length > 1 ? withLibrary(item.name, item.document) : item.name }));
   if (rows.length === 0) return;
-  stacked('breakdown', 'Where the time goes', `one step of the slowest stage; exposed: communication that computing waits for${remark}`,
+  stacked('breakdown', 'Where the time goes', `one step of the stage with the most work; exposed: communication that computing waits for${remark}`,
     rows, breakdownKeys(rows), (key) => partColours[key], seconds, { axisLabel: { formatter: seconds } });
 }
 

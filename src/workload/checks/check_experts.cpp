@@ -181,12 +181,15 @@ class ExpertCheck {
   /// Ranks that all have the same tokens have every expert between them.
   void replicated_experts() {
     const ParallelLayout& l = in_.layout;
-    if (std::int64_t{l.ep} * l.expert_tp() != l.tp)
-      wrong({"layout.ep", "layout.etp", "layout.tp"},
-            "ep " + std::to_string(l.ep) + " x expert tp " + std::to_string(l.expert_tp()) + " is not tp " +
-                std::to_string(l.tp) + seen("layout.tp") + ", whose ranks have the same tokens",
-            {"use ep " + std::to_string(std::max(1, l.tp / l.expert_tp())) + ", or etp, so that it is",
-             [](StepInputs& in) { in.layout.ep = std::max(1, in.layout.tp / in.layout.expert_tp()); }});
+    if (std::int64_t{l.ep} * l.expert_tp() == l.tp) return;
+    Hint hint("use sequence_parallel: true", [](StepInputs& in) { in.layout.sequence_parallel = true; });
+    if (l.tp % l.ep == 0) hint = Hint::use("etp", &ParallelLayout::etp, {l.tp / l.ep}).or_any_of(std::move(hint));
+    if (l.tp % l.expert_tp() == 0)
+      hint = Hint::use("ep", &ParallelLayout::ep, {l.tp / l.expert_tp()}).or_any_of(std::move(hint));
+    wrong({"layout.ep", "layout.etp", "layout.tp"},
+          "ep " + std::to_string(l.ep) + " x expert tp " + std::to_string(l.expert_tp()) + " is not tp " +
+              std::to_string(l.tp) + seen("layout.tp") + ", whose ranks have the same tokens",
+          std::move(hint));
   }
 
   /// The ranks of a shard have all experts, each as often.
