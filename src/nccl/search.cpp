@@ -5,6 +5,7 @@
 #include <optional>
 #include <span>
 
+#include "nccl/crossed_rings.hpp"
 #include "nccl/nearest_nics.hpp"
 #include "nccl/nvlink_ways.hpp"
 #include "nccl/nvls_search.hpp"
@@ -234,6 +235,8 @@ Rings channels_of_nics(const OfSeveral& of, double speed) {
       while (out.count > 0 && !fits_switch(of.system, out.count, of.gpus.size(), speed)) --out.count;
     } else if (of.gpus.size() > 1) {
       out.count = std::min(out.count, rings_over_pcie(of.system, of.gpus, speed).count);
+      Rings crossed = crossed_over_pcie(of.system, of.gpus, of.near, speed);
+      if (of.spread(crossed.count) > of.spread(out.count)) out = std::move(crossed);
     }
   }
   out.keep(of.spread(out.count));

@@ -153,6 +153,39 @@ TEST_CASE("over straight NVLinks a NIC with one GPU of the group beside it is go
   }
 }
 
+TEST_CASE("over PCIe rings change NICs of two sockets in pairs, as each way between them has room for one") {
+  // Two GPUs and a NIC beside each of two sockets, between which NCCL counts 10 GB/s each way (Skylake).
+  TopologySpec spec = test::shipped("pcie-a100");
+  for (DeviceGroup& devices : spec.devices)
+    devices.count = devices.kind == DeviceKind::gpu ? 4 : devices.kind == DeviceKind::nic ? 2 : devices.count;
+  for (LinkGroup& link : spec.links) {
+    if (link.from != "nic") continue;
+    link.wiring = Wiring::pairs;
+    link.pairs = {{0, 0}, {1, 1}};
+  }
+  const auto of_cpu = [&](CpuFamily cpu, const char* cross) {
+    spec.host.cpu = cpu;
+    const Result<Fabric> fabric = Fabric::build(spec, 2);
+    INFO(to_text(fabric.errors()));
+    REQUIRE(fabric.ok());
+    auto c = nccl::connect(*fabric, Group::strided(Rank(0), 1, 8), test::environment({{"NCCL_CROSS_NIC", cross}}));
+    REQUIRE(c.ok());
+    return std::move(c).value();
+  };
+  const Communicator usual = of_cpu(CpuFamily::intel_skylake, "2");
+  REQUIRE(usual.ring.channels == 2);
+  CHECK(usual.ring.between.value() == Approx(10e9));
+  CHECK(usual.ring.nics[0].in == 0);
+  CHECK(usual.ring.nics[0].out == 1);
+  CHECK(usual.ring.nics[1].in == 1);
+  CHECK(usual.ring.nics[1].out == 0);
+  CHECK(std::vector<int>(usual.ring.order[1].rbegin(), usual.ring.order[1].rend()) == usual.ring.order[0]);
+  // A ring that goes back to its NIC has both ways between the sockets.
+  CHECK(of_cpu(CpuFamily::intel_skylake, "0").ring.channels == 1);
+  // The second ring of a pair passes the GPUs in another order, which NCCL does not try over AMD's sockets.
+  CHECK_FALSE(crosses(of_cpu(CpuFamily::amd, "2").ring));
+}
+
 TEST_CASE("a NIC with one GPU beside it closes a ring by PXN, without that by the host and sockets") {
   const Communicator usual = with("dgx-h100", 2, {});
   CHECK(crosses(usual.ring));
@@ -167,7 +200,10 @@ TEST_CASE("a NIC with one GPU beside it closes a ring by PXN, without that by th
   const Communicator by_host = with("dgx-h100", 2, {{"NCCL_CROSS_NIC", "0"}, {"NCCL_P2P_DISABLE", "1"}});
   CHECK_FALSE(crosses(by_host.ring));
   CHECK(by_host.ring.type_between > PathType::pxn);
-  CHECK(by_host.nics.count == alone.nics.count);
+  // One ring has both ways between the sockets there; two that change NICs with each other have one each.
+  CHECK(by_host.ring.channels == 1);
+  CHECK(alone.ring.channels == 2);
+  CHECK(alone.nics.count == 2);
   // To the neighbour on the same socket and back by the host PCIe has all room.
   const Communicator near = with("dgx-h100", 2, {{"NCCL_CROSS_NIC", "0"}, {"NCCL_PXN_DISABLE", "1"}});
   CHECK(near.ring.channels == 8);
