@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include <string>
+#include <vector>
 
 #include "cli/called.hpp"
 #include "cli/process.hpp"
@@ -26,6 +27,14 @@ const Json& channels_of(const Json& explained) {
   FAIL("no term is the run's channels");
   return explained;
 }
+
+std::vector<std::string> notes_on_rules(const Json& report) {
+  std::vector<std::string> out;
+  for (const std::string note : report.at("notes"))
+    if (note.find("rules.csv") != std::string::npos) out.push_back(note);
+  return out;
+}
+using Said = std::vector<std::string>;
 
 const std::string two_of_tree = "# sizes\nallreduce,0,65536,tree,ll,2,1,8\n";
 
@@ -58,4 +67,32 @@ TEST_CASE("whose number of channels it is: the tuner's rule where that states on
   CHECK(said("allreduce,0,65536,ring,simple,99,1,8\n") == "24.0: all that there are; line 1 of rules.csv asks for 99");
   // 64 KiB are worth two channels of Simple to NCCL.
   CHECK(said("allreduce,0,65536,ring,simple,-1,1,8\n") == "2.0: of those above, as many as the size is worth to NCCL");
+}
+
+TEST_CASE("among all algorithms a tuner's choice runs as its rule has it, and the note says which it is") {
+  const Json all = with_rules(two_of_tree, "collective", "--size 64KiB --method estimate --algorithm all");
+  CHECK(notes_on_rules(all) == Said{"line 2 of rules.csv decides at 64 KiB: tree LL"});
+  int of_rule = 0;
+  for (const Json& row : all.at("rows"))
+    if (row.at("algorithm") == "tree" && row.at("protocol") == "LL") {
+      ++of_rule;
+      CHECK(row.at("channels") == 2);
+    }
+  CHECK(of_rule == 1);
+  CHECK(all.at("rows").size() == 6);  // rings and trees with three protocols each
+}
+
+TEST_CASE("notes on a tuner say channels that are not there, each size once, and of which algorithm no rule is") {
+  const std::string both = "--size 64KiB,1MiB --method estimate ";
+  CHECK(notes_on_rules(with_rules("allreduce,0,99999999,ring,simple,99,1,8\n", "collective", both)) ==
+        Said{"line 1 of rules.csv decides at 64 KiB, 1 MiB; of its 99 channels there are 24"});
+  CHECK(notes_on_rules(with_rules("allreduce,0,99999999,ring,simple,24,1,8\n", "collective", both)) ==
+        Said{"line 1 of rules.csv decides at 64 KiB, 1 MiB"});
+  CHECK(
+      notes_on_rules(with_rules(two_of_tree, "collective", "--nodes 2 --groups-of 8 --size 64KiB --method estimate")) ==
+      Said{"line 2 of rules.csv decides at 64 KiB"});
+  CHECK(notes_on_rules(with_rules(two_of_tree, "collective", "--size 64KiB --method estimate --algorithm ring")) ==
+        Said{"no rule of rules.csv for ring matches and can be run"});
+  CHECK(notes_on_rules(with_rules(two_of_tree, "collective", "--size 1MiB --method estimate")) ==
+        Said{"no rule of rules.csv matches and can be run"});
 }
