@@ -57,9 +57,10 @@ struct NcclPricing {
   EngineOptions engine;  ///< whose watch tells the progress
   std::vector<CollectiveRow> rows = {};
   std::vector<Unsimulated> unsimulated = {};
-  std::vector<Bytes> coarse = {};                        ///< sizes whose simulation has longer pieces than agree
-  std::map<int, std::vector<std::string>> by_rule = {};  ///< sizes that a line of the tuner's file decides
-  std::vector<std::string> over_bridge = {};             ///< sizes that messages over the host's bridge hold
+  std::vector<Bytes> coarse = {};             ///< sizes whose simulation has longer pieces than agree
+  std::vector<std::string> over_bridge = {};  ///< sizes that messages over the host's bridge hold
+  /// Sizes that a line of the tuner's file decides, by the line and what is to be said of its choice.
+  std::map<std::pair<int, std::string>, std::vector<std::string>> by_rule = {};
   int left_out = 0;
   bool partial = false;
 };
@@ -174,9 +175,10 @@ std::optional<CollectiveRow::RunnerUp> next_best(const CollectiveQuestion& q, co
   return CollectiveRow::RunnerUp{row.algorithm, row.chunks, *row.estimate, std::nullopt, row.protocol};
 }
 
-/// Every algorithm and protocol that is available, the fastest forecast first.
+/// Every algorithm and protocol that is available, the fastest forecast first. What a tuner's rule chooses runs as the
+/// rule has it.
 Diagnostics add_all(NcclPricing& pricing, const nccl::Communicator& c, std::size_t group, Bytes size,
-                    CollectiveReport& report) {
+                    const nccl::Plan& taken, CollectiveReport& report) {
   const CollectiveQuestion& q = pricing.q;
   std::vector<std::pair<CollectiveRow, nccl::Plan>> ranked;
   const bool first = group == 0 && size == q.sizes.front();
@@ -186,7 +188,8 @@ Diagnostics add_all(NcclPricing& pricing, const nccl::Communicator& c, std::size
         report.skipped.push_back({std::string(to_string(one.algorithm)), one.reason});
       continue;
     }
-    const nccl::Plan plan = plan_of(c, q.kind, size, one);
+    const bool is_taken = one.algorithm == taken.algorithm && one.protocol == taken.protocol;
+    const nccl::Plan plan = is_taken ? taken : plan_of(c, q.kind, size, one);
     ranked.emplace_back(row_of(q, c, group, size, plan), plan);
   }
   std::stable_sort(ranked.begin(), ranked.end(),
@@ -210,6 +213,17 @@ Diagnostic rests_on_one_system(const std::vector<std::string>& sizes) {
           "docs/nccl.md, 'gap'"};
 }
 
+/// That a line of the tuner's file decides, which of all rows is its choice, and channels that it asks for in vain.
+void keep_rule(NcclPricing& pricing, const nccl::Plan& plan, Bytes size) {
+  if (plan.tuner_line == 0) return;
+  std::string said;
+  if (pricing.q.all_algorithms) said = fmt::format(": {} {}", to_string(plan.algorithm), to_string(plan.protocol));
+  if (plan.tuner_channels > plan.channels)
+    said += fmt::format("; of its {} channels there are {}", plan.tuner_channels, plan.channels);
+  std::vector<std::string>& sizes = pricing.by_rule[{plan.tuner_line, said}];
+  if (const std::string text = format_bytes(size); sizes.empty() || sizes.back() != text) sizes.push_back(text);
+}
+
 /// What NCCL takes at one size among one group, or with --algorithm all everything that it could.
 Diagnostics price_one(NcclPricing& pricing, const nccl::Communicator& c, std::size_t group, Bytes size,
                       CollectiveReport& report) {
@@ -217,8 +231,8 @@ Diagnostics price_one(NcclPricing& pricing, const nccl::Communicator& c, std::si
   const Result<nccl::Plan> plan = nccl::plan(c, q.kind, size, q.nccl_algorithm);
   if (!plan) return plan.errors();
   if (group == 0 && waits_for_bridge(q, c, size, *plan)) pricing.over_bridge.push_back(format_bytes(size));
-  if (q.all_algorithms && !plan->point_to_point) return add_all(pricing, c, group, size, report);
-  if (plan->tuner_line > 0) pricing.by_rule[plan->tuner_line].push_back(format_bytes(size));
+  keep_rule(pricing, *plan, size);
+  if (q.all_algorithms && !plan->point_to_point) return add_all(pricing, c, group, size, *plan, report);
   CollectiveRow row = row_of(q, c, group, size, *plan);
   if (!q.nccl_algorithm && !plan->point_to_point && plan->tuner_line == 0 && c.ranks > 1)
     row.runner_up = next_best(q, c, size, *plan);
@@ -258,9 +272,13 @@ Diagnostics tell_missing(const NcclPricing& pricing, const Session& session, Col
 void note_rules(const NcclPricing& pricing, std::vector<std::string>& notes) {
   const auto& tuner = pricing.q.environment.files.tuner;
   if (!tuner) return;
-  for (const auto& [line, sizes] : pricing.by_rule)
-    notes.push_back(fmt::format("line {} of {} decides at {}", line, tuner->name, fmt::join(sizes, ", ")));
-  if (pricing.by_rule.empty()) notes.push_back(fmt::format("no rule of {} matches and can be run", tuner->name));
+  for (const auto& [rule, sizes] : pricing.by_rule)
+    notes.push_back(
+        fmt::format("line {} of {} decides at {}{}", rule.first, tuner->name, fmt::join(sizes, ", "), rule.second));
+  if (!pricing.by_rule.empty()) return;
+  const std::string which =
+      pricing.q.nccl_algorithm ? fmt::format(" for {}", to_string(*pricing.q.nccl_algorithm)) : "";
+  notes.push_back(fmt::format("no rule of {}{} matches and can be run", tuner->name, which));
 }
 
 /// Variables that the machine sets, and those that change nothing.

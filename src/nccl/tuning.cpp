@@ -399,6 +399,7 @@ std::optional<Plan> by_tuner(const Communicator& c, CollectiveKind kind, Bytes s
     const int most = is_nvls(rule.algorithm) ? c.nvls_channels : c.channels;
     if (rule.channels) out.channels = std::min(*rule.channels, most);
     out.tuner_line = rule.line;
+    out.tuner_channels = rule.channels.value_or(0);
     return out;
   }
   return std::nullopt;

@@ -80,8 +80,8 @@ Section table_section(const nccl::Communicator& c, const CollectiveRequest& requ
                               "-", "-", "-", one.reason});
       continue;
     }
-    const nccl::Plan plan = plan_of(c, request.kind, request.size, one);
     const bool taken = one.algorithm == chosen.algorithm && one.protocol == chosen.protocol;
+    const nccl::Plan plan = taken ? chosen : plan_of(c, request.kind, request.size, one);
     table.rows.push_back({std::string(to_string(one.algorithm)), std::string(to_string(one.protocol)),
                           format_seconds(one.latency), gb(one.bandwidth), format_seconds(one.time),
                           fmt::format("{}", plan.channels),
@@ -111,6 +111,15 @@ bool leaves_nics_unused(const Fabric& fabric, const nccl::Communicator& c, const
   return plan && nccl::run(*faster, request.kind, request.size, *plan).time() > run.time() * 0.99;
 }
 
+/// Whose number of channels it is.
+std::string channels_source(const nccl::Communicator& c, const nccl::Plan& plan) {
+  if (plan.point_to_point) return run_source;
+  if (plan.tuner_channels == 0) return "of those above, as many as the size is worth to NCCL";
+  const std::string rule = fmt::format("line {} of {}", plan.tuner_line, c.environment.files.tuner->name);
+  if (plan.tuner_channels == plan.channels) return rule;
+  return fmt::format("all that there are; {} asks for {}", rule, plan.tuner_channels);
+}
+
 Section run_section(const Fabric& fabric, const nccl::Communicator& c, const CollectiveRequest& request,
                     const nccl::Plan& plan, std::optional<nccl::Algorithm> only) {
   const nccl::Run run = nccl::run(c, request.kind, request.size, plan);
@@ -123,7 +132,7 @@ Section run_section(const Fabric& fabric, const nccl::Communicator& c, const Col
                        {},
                        static_cast<double>(plan.channels),
                        "",
-                       plan.point_to_point ? run_source : "of those above, as many as the size is worth to NCCL"});
+                       channels_source(c, plan)});
   if (plan.point_to_point && plan.channels_between != plan.channels)
     out.terms.push_back(
         {"channels to a peer on another node", {}, {}, static_cast<double>(plan.channels_between), "", run_source});

@@ -263,6 +263,29 @@ TEST_CASE("ranks of one host each have an endpoint of a teaching machine") {
   CHECK(ranks(*place) == std::vector<std::uint32_t>{0, 1, 2, 3});
 }
 
+TEST_CASE("words of NVLink that cannot be read are said, and are nothing that the machine is derived by") {
+  Machines all = Machines::shipped(source_tree).value();
+  const auto remark = [&](const std::string& gpu, const std::string& nvlink) {
+    MeasuredTable table;
+    table.facts.collective = "all_reduce";
+    table.facts.gpu = gpu;
+    table.facts.nvlink = nvlink;
+    table.facts.gpus_per_node = 8;
+    table.facts.nodes = 1;
+    table.facts.ranks = 8;
+    return all.place(table)->remark;
+  };
+  // Modules have NVLink and cards have none, whatever the word.
+  const auto taken = [](const char* what) {
+    return Catch::Contains(fmt::format("what joins a node's GPUs where nvlink is 'purple' (taken: {})", what));
+  };
+  CHECK_THAT(remark("H100-SXM5-80GB", "purple"), taken("NVSwitch") && !Catch::Contains("nvlink 'purple'"));
+  CHECK_THAT(remark("A100-PCIe-80GB", "purple"), taken("PCIe") && !Catch::Contains("nvlink 'purple'"));
+  for (const char* known : {"NVLink4 NVSwitch", "NVL72", "PCIe gen5", "none", ""})
+    CHECK_THAT(remark(std::string(known) == "none" ? "A100-PCIe-80GB" : "H100-SXM5-80GB", known),
+               !Catch::Contains("where nvlink is"));
+}
+
 TEST_CASE("NICs that a sidecar of several nodes denies, or says in words that cannot be read, are said") {
   Machines all = Machines::shipped(source_tree).value();
   for (const char* nics : {"none", "0", "lots"}) {

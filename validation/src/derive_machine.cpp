@@ -9,6 +9,7 @@
 #include <cmath>
 #include <limits>
 #include <optional>
+#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -24,6 +25,12 @@ namespace derive {
 namespace {
 
 std::string gb(Bandwidth rate) { return fmt::format("{:.4g} Gb/s", rate.value() * 8 / 1e9); }
+
+/// What a described node has.
+std::string_view text_of(GpuLinks links) {
+  if (links == GpuLinks::pcie) return "PCIe";
+  return links == GpuLinks::switched ? "NVSwitch" : "NVLink without NVSwitch";
+}
 
 /// A machine on its way from the likest to the table's.
 class Making {
@@ -85,7 +92,11 @@ class Making {
   void set_links() {
     TopologySpec& spec = made_.spec;
     const NvlinkWords& said = known_.nvlink;
-    if (said.links != GpuLinks::unsaid && !facts_.nvlink.empty()) use("nvlink", facts_.nvlink);
+    const NvlinkWords words = parse_nvlink(facts_.nvlink);
+    if (words.links != GpuLinks::unsaid || words.pcie_generation > 0) use("nvlink", facts_.nvlink);
+    if (words.links == GpuLinks::unsaid && !facts_.nvlink.empty())
+      assume(fmt::format("what joins a node's GPUs where nvlink is '{}' (taken: {})", printable(facts_.nvlink),
+                         text_of(links_of(spec))));
     if (const auto rate = pcie_rate(said.pcie_generation)) {
       const Bandwidth before = rate_of(DeviceKind::gpu, LinkKind::pcie);
       if (before.value() > 0 && !near(before, *rate)) {

@@ -33,8 +33,9 @@ struct Plan {
   Algorithm algorithm = Algorithm::ring;
   Protocol protocol = Protocol::simple;
   int channels = 1, threads = 512;
-  Seconds believed{};  ///< the tuning model's time
-  int tuner_line = 0;  ///< of the tuner's file, if that decided
+  Seconds believed{};      ///< the tuning model's time
+  int tuner_line = 0;      ///< of the tuner's file, if that decided
+  int tuner_channels = 0;  ///< that it asks for, of which `channels` are there; 0: as many as the size is worth
 
   /// Point to point, of pairs on different nodes; `protocol` and `channels` are of those on one, where there are any.
   Protocol protocol_between = Protocol::simple;
