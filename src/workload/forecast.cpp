@@ -293,7 +293,8 @@ Result<StepResult> forecast_training(const StepInputs& in, const Fabric& fabric,
   result.slowdown.rate = in.kernels.beside_collectives;
   result.slowdown.dp = estimate.slowed_by_dp;
   add_stage(result, *by_formula);
-  std::vector<std::string> unlike = unlike_stages(fabric, *by_formula);
+  std::vector<std::string> unlike;
+  if (method == Method::estimate) unlike = unlike_stages(fabric, *by_formula);
   if (method != Method::estimate) {
     Result<StepPlan> by_engine = make_plan(in, fabric, prices.by_simulation());
     if (!by_engine) return placed(by_engine.errors(), origins);

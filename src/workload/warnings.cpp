@@ -7,6 +7,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <tuple>
 #include <utility>
 
 #include "collcast/base/units.hpp"
@@ -296,12 +297,20 @@ struct StageGroups {
   bool crosses = false, uneven = false;
 };
 
-std::map<std::string, StageGroups> groups_by_kind(const Fabric& fabric, const StagePlan& stage) {
-  std::map<std::string, StageGroups> out;
+/// Of one kind those of a size whose ranks are so far apart: HSDP's groups that share a state and those of its copies
+/// are both DP's.
+using Lying = std::tuple<std::string, int, std::uint32_t>;
+Lying lying(const CollectiveCost& c) {
+  const Group& group = c.request.group;
+  return {kind_of_groups(c), group.size(), group.size() < 2 ? 0 : group[1].value() - group[0].value()};
+}
+
+std::map<Lying, StageGroups> groups_by_kind(const Fabric& fabric, const StagePlan& stage) {
+  std::map<Lying, StageGroups> out;
   for (const CollectiveCost& c : stage.collectives) {
     // Messages go from one stage to another, and only the ends have tied embeddings.
     if (c.dimension == Dimension::pp || c.name.starts_with("embedding ")) continue;
-    StageGroups& of = out[kind_of_groups(c)];
+    StageGroups& of = out[lying(c)];
     of.time += c.time * static_cast<double>(c.count);
     of.group = &c.request.group;
     of.crosses = of.crosses || !is_on_one_node(fabric, c.request.group);
@@ -323,7 +332,7 @@ std::vector<std::string> unlike_stages(const Fabric& fabric, const StepPlan& pla
     Side crossing, whole;
     bool uneven = false;  // which add_uneven_groups has said
   };
-  std::map<std::string, Kind> kinds;
+  std::map<Lying, Kind> kinds;
   for (std::size_t i = 0; i < plan.stages.size(); ++i)
     for (const auto& [name, groups] : groups_by_kind(fabric, plan.stages[i])) {
       Kind& kind = kinds[name];
@@ -337,7 +346,7 @@ std::vector<std::string> unlike_stages(const Fabric& fabric, const StepPlan& pla
     if (kind.uneven || crossing.stages == 0 || whole.stages == 0) continue;
     if (crossing.of_slowest.time <= longer * whole.of_slowest.time) continue;
     const std::string stage = "stage " + std::to_string(crossing.slowest);
-    list.push_back(name + " groups of " +
+    list.push_back(std::get<std::string>(name) + " groups of " +
                    (crossing.stages == 1 ? stage
                                          : std::to_string(crossing.stages) + " of " +
                                                std::to_string(crossing.stages + whole.stages) + " stages") +

@@ -180,6 +180,7 @@ TEST_CASE("over PCIe rings change NICs of two sockets in pairs, as each way betw
   CHECK(usual.ring.nics[1].in == 1);
   CHECK(usual.ring.nics[1].out == 0);
   CHECK(std::vector<int>(usual.ring.order[1].rbegin(), usual.ring.order[1].rend()) == usual.ring.order[0]);
+  CHECK(of_cpu(CpuFamily::intel_skylake, "1").ring.channels == 2);
   // A ring that goes back to its NIC has both ways between the sockets.
   CHECK(of_cpu(CpuFamily::intel_skylake, "0").ring.channels == 1);
   // The second ring of a pair passes the GPUs in another order, which NCCL does not try over AMD's sockets.

@@ -168,7 +168,11 @@ TEST_CASE("Megatron-LM is Megatron-Core with Transformer Engine by name, in fp8,
   CHECK(attention("Megatron-LM", "2024-02", "bf16") == Attention::unfused);
   CHECK(attention("Megatron-LM", "2024-09", "bf16") == Attention::flash);
   CHECK(attention("Megatron-LM", "2025-06", "bf16") == Attention::flash);
-  CHECK(attention("Megatron-LM", "", "bf16") == Attention::unfused);
+  for (const char* date : {"", "Oct 2021", "2024/01", "2024"})
+    CHECK(attention("Megatron-LM", date, "bf16") == Attention::unfused);
+  for (const char* date : {"2025", "2024-10/2025-04"})
+    CHECK(attention("Megatron-LM", date, "bf16") == Attention::flash);
+  CHECK(attention("Megatron-LM + TE", "2023-06", "bf16") == Attention::flash);
   CHECK(attention("Megatron-LM", "2023-06", "fp8") == Attention::flash);
   CHECK(attention("Megatron-LM + TE 1.2", "2023-06", "bf16") == Attention::flash);
   CHECK(attention("Megatron-LM fork", "2025-06", "bf16") == Attention::unfused);
@@ -182,15 +186,20 @@ TEST_CASE("what contradicts a row's schedule or model, and words that are not kn
   row.vpp = "1";
   CHECK_FALSE(says(step(row), "vpp 1 counts as 1, as 1f1b is not interleaved"));
   TrainingRow in_a_v = with_schedule("zb-v");
-  CHECK_FALSE(says(step(in_a_v), "vpp 2 counts as 1, as zb-v is not interleaved"));
+  CHECK(step(in_a_v).assumed.size() == step(with_schedule("zb-h1")).assumed.size() - 1);  // of vpp 2 nothing is told
+  in_a_v.vpp = "3";
+  CHECK(says(step(in_a_v), "vpp 3 counts as the two chunks of zb-v"));
+  row = gpt_row();
+  row.vpp = "2";
+  CHECK(says(step(row), "vpp 2 counts as 1, as there is one stage"));
   row = gpt_row();
   row.ep = 4;
   CHECK(says(step(row), "ep 4 counts as 1, as the model has no experts"));
   row = gpt_row();
   row.task = "banana";
-  row.overlap = "pear";
+  row.overlap = "keep steps";  // of which "ep" is a part, not a word
   CHECK(says(step(row), "the task banana counts as pretrain"));
-  CHECK(says(step(row), "overlap is 'pear', of which no word is known: as if not stated"));
+  CHECK(says(step(row), "overlap is 'keep steps', of which no word is known: as if not stated"));
   row.task = "Whole run";
   CHECK(refusal(row) == "a whole run: its time has restarts and evaluation in it");
 }

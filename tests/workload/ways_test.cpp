@@ -203,6 +203,17 @@ TEST_CASE("a stage whose replicas lie on two nodes where those of others share o
       format_seconds(std::max({dp_of(0), dp_of(1), dp_of(3)})) + " at most";
   const auto said = [&] { return forecast(in, fabric, Method::estimate).warnings; };
   CHECK(std::ranges::count(said(), wanted) == 1);
+  // Of six replicas that share states by twos, stage 1's groups of copies cross nodes (6, 8, 10), those that share
+  // none.
+  StepInputs hybrid = inputs(small_model(), layout(1, 4, 6), 512, 12);
+  hybrid.layout.order = RankOrder::tp_cp_ep_dp_pp;
+  hybrid.layout.dp_shard = 2;
+  hybrid.options.zero = 2;
+  const std::vector<std::string> of_hybrid = forecast(hybrid, cluster(3), Method::estimate).warnings;
+  CHECK(std::ranges::count_if(of_hybrid, [](const std::string& w) {
+          return w.starts_with("DP groups of 2 of 4 stages cross nodes, such as ranks 6, 8, 10 on nodes 0-1");
+        }) == 1);
+  CHECK(std::ranges::count_if(of_hybrid, [](const std::string& w) { return w.starts_with("DP groups"); }) == 1);
   // Four replicas a stage: 0-3 and 4-7 of one node each.
   in.layout.dp = 4;
   CHECK(std::ranges::none_of(said(), [](const std::string& w) { return w.find("cross nodes") != std::string::npos; }));

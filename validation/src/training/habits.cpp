@@ -42,14 +42,27 @@ Habits habits_of_framework(const TrainingRow& row) {
 
 }  // namespace
 
+namespace {
+
+/// "2025", "2025-04", "2024-10/2025-04"; another text is no date.
+bool is_since(std::string_view month, const std::string& date) {
+  const std::string_view year = std::string_view(date).substr(0, 4);
+  if (date.size() < 4 || year.find_first_not_of("0123456789") != std::string_view::npos) return false;
+  if (date.size() >= 7 && date[4] == '-') return std::string_view(date).substr(0, 7) >= month;
+  return year > month.substr(0, 4);
+}
+
+}  // namespace
+
 bool runs_megatron_core(const TrainingRow& row) {
-  constexpr std::string_view since = "2024-09";
   const std::string framework = lower(row.framework), precision = lower(row.precision);
   if (!framework.starts_with("megatron") || is_bridge(framework)) return false;
-  if (contains(framework, "core") || contains(framework, "te ") || contains(framework, "transformer engine"))
+  if (contains(framework, "core") || contains(framework, "te ") || framework.ends_with(" te") ||
+      contains(framework, "transformer engine"))
     return true;
   const bool narrow = contains(precision, "fp8") || contains(precision, "fp4");
-  return framework.starts_with("megatron-lm") && !contains(framework, "fork") && (narrow || row.date >= since);
+  return framework.starts_with("megatron-lm") && !contains(framework, "fork") &&
+         (narrow || is_since("2024-09", row.date));
 }
 
 Framework framework_of(const TrainingRow& row) {

@@ -323,10 +323,12 @@ class Reading {
   /// Stages of a V have two, which no other schedule than interleaved says with vpp.
   void one_chunk(ParallelLayout& l) {
     const bool has_two = goes_in_v(l.schedule) || from_both_ends(l.schedule);
-    if (l.vpp > (has_two ? 2 : 1))
-      assume(
-          fmt::format("vpp {} counts as 1, as {}", l.vpp,
-                      l.pp == 1 ? "there is one stage" : fmt::format("{} is not interleaved", to_string(l.schedule))));
+    if (l.pp == 1 && l.vpp > 1)
+      assume(fmt::format("vpp {} counts as 1, as there is one stage", l.vpp));
+    else if (has_two && l.vpp > 2)
+      assume(fmt::format("vpp {} counts as the two chunks of {}", l.vpp, to_string(l.schedule)));
+    else if (!has_two && l.vpp > 1)
+      assume(fmt::format("vpp {} counts as 1, as {} is not interleaved", l.vpp, to_string(l.schedule)));
     l.vpp = 1;
   }
 

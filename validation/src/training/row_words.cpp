@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -104,8 +105,18 @@ bool known_task(const std::string& text) {
 }
 
 bool names_overlap(const std::string& text) {
-  static const std::vector<std::string> known{"none", "default", "dp", "tp", "pp", "p2p", "cp", "ep", "all-to-all"};
-  return std::ranges::any_of(known, [&](const std::string& word) { return text.find(word) != std::string::npos; });
+  static const std::vector<std::string> known{"none", "default", "defaults", "dp", "ddp", "fsdp", "hsdp",
+                                              "tp",   "pp",      "p2p",      "cp", "ep",  "all"};
+  std::string word;
+  for (const char c : text + ' ') {
+    if (std::isalnum(static_cast<unsigned char>(c)) != 0) {
+      word += c;
+      continue;
+    }
+    if (std::ranges::find(known, word) != known.end()) return true;
+    word.clear();
+  }
+  return false;
 }
 
 std::optional<int> fsdp_ranks(const std::string& cell) {
