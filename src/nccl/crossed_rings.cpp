@@ -5,42 +5,25 @@
 #include <optional>
 #include <utility>
 
+#include "nccl/links_left.hpp"
 #include "nccl/search_speeds.hpp"
 
 namespace collcast::nccl {
 
 namespace {
 
-/// What links of PCIe and between sockets have left.
-class LinksLeft {
- public:
-  explicit LinksLeft(const System& system) : system_(&system) {
-    for (std::size_t device = 0; device < system.edges.size(); ++device)
-      for (const System::Edge& edge : system.edges[device]) left_[{static_cast<int>(device), edge.to}] = edge.speed;
+/// From device to device, one after the other, a NIC, the GPUs and a NIC; what leaves a GPU books more on PCIe. Nothing
+/// where a link has no room, else the worst way between two GPUs.
+std::optional<PathType> book(LinksLeft& links, const System& system, const std::vector<int>& devices, double speed) {
+  PathType worst = PathType::loc;
+  for (std::size_t i = 0; i + 1 < devices.size(); ++i) {
+    const auto hop = way(system, devices[i], devices[i + 1]);
+    const bool from_gpu = i > 0, between_gpus = from_gpu && i + 2 < devices.size();
+    if (!hop || !links.book(*hop, speed, from_gpu ? pcie_booked(system, hop->type) : 1)) return std::nullopt;
+    if (between_gpus) worst = std::max(worst, hop->type);
   }
-
-  /// From device to device, one after the other. Nothing where a link has no room: what is booked then stays.
-  std::optional<PathType> book(const std::vector<int>& devices, double speed) {
-    PathType worst = PathType::loc;
-    for (std::size_t i = 0; i + 1 < devices.size(); ++i) {
-      const auto hop = way(*system_, devices[i], devices[i + 1]);
-      if (!hop) return std::nullopt;
-      const bool from_gpu = i > 0, between_gpus = from_gpu && i + 2 < devices.size();
-      if (between_gpus) worst = std::max(worst, hop->type);
-      for (std::size_t h = 0; h < hop->hops.size(); ++h) {
-        const bool more = from_gpu && hop->kinds[h] == LinkKind::pcie;
-        double& room = left_[hop->hops[h]];
-        room -= more ? speed * pcie_booked(*system_, hop->type) : speed;
-        if (room < -slack) return std::nullopt;
-      }
-    }
-    return worst;
-  }
-
- private:
-  const System* system_;
-  std::map<std::pair<int, int>, double> left_;
-};
+  return worst;
+}
 
 PathType type_of_way(const System& system, int a, int b) {
   const auto found = way(system, a, b);
@@ -102,9 +85,9 @@ class CrossedPairs {
     for (const int gpu : order) devices.push_back(system_.first_gpu + gpu);
     devices.push_back(system_.first_nic + other);
     LinksLeft then = links_;
-    const auto there = then.book(devices, speed_);
+    const auto there = book(then, system_, devices, speed_);
     std::reverse(devices.begin(), devices.end());
-    const auto back = there ? then.book(devices, speed_) : std::nullopt;
+    const auto back = there ? book(then, system_, devices, speed_) : std::nullopt;
     if (!back) return false;
     const PathType worst = std::max(*there, *back);
     if (system_.cpu == CpuFamily::amd && worst >= PathType::sys) return false;

@@ -337,11 +337,7 @@ Load tree_lines(const Communicator& c, const Limits& l, const Plan& plan, const 
                   {c.nodes == 1 ? 0 : through_network(l, cut.chunk), "messages"}});
 }
 
-}  // namespace
-
-namespace {
-
-Load tree_load(const Communicator& c, const Limits& l, const Plan& plan, const Chunks& cut, double messages) {
+Load load_with(const Communicator& c, const Limits& l, const Plan& plan, const Chunks& cut, double messages) {
   const double pcie = first_of(c.gpu.over_pcie.trees, plan.channels) * cut.chunk / pcie_share(c, plan.protocol);
   return longest({tree_lines(c, l, plan, cut),
                   tree_links(c, l, plan, cut, messages),
@@ -355,11 +351,11 @@ double messages_on_the_way(const Communicator& c) { return tree_messages(c) / re
 }  // namespace
 
 Load tree_load(const Communicator& c, const Limits& l, const Plan& plan, const Chunks& cut) {
-  return tree_load(c, l, plan, cut, busiest_tree_messages(c, plan));
+  return load_with(c, l, plan, cut, busiest_tree_messages(c, plan));
 }
 
 Load first_tree_load(const Communicator& c, const Limits& l, const Plan& plan, const Chunks& cut) {
-  return tree_load(c, l, plan, cut, messages_on_the_way(c));
+  return load_with(c, l, plan, cut, messages_on_the_way(c));
 }
 
 double tree_way_up_alone(const Communicator& c, const Limits& l, const Plan& plan, const Chunks& cut) {

@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 
+#include "nccl/links_left.hpp"
 #include "nccl/nvlink_ways.hpp"
 #include "nccl/search_speeds.hpp"
 
@@ -60,29 +61,18 @@ namespace {
 /// What links of PCIe and between sockets have left for channels that go back to their NIC by the host.
 class HostWays {
  public:
-  explicit HostWays(const System& system) : system_(system) {
-    for (std::size_t device = 0; device < system.edges.size(); ++device)
-      for (const System::Edge& edge : system.edges[device]) left_[{static_cast<int>(device), edge.to}] = edge.speed;
-  }
+  explicit HostWays(const System& system) : system_(system), links_(system) {}
   bool book(int gpu, int nic, double speed) {
     const auto hops = way(system_, system_.first_gpu + gpu, system_.first_nic + nic);
-    if (!hops) return false;
-    for (const auto& hop : hops->hops)
-      if (left_[hop] < speed - slack) return false;
-    give_back(*hops, -speed);
-    return true;
+    return hops && links_.book(*hops, speed);
   }
   void give_back(int gpu, int nic, double speed) {
-    give_back(*way(system_, system_.first_gpu + gpu, system_.first_nic + nic), speed);
+    links_.give_back(*way(system_, system_.first_gpu + gpu, system_.first_nic + nic), speed);
   }
 
  private:
-  void give_back(const Way& hops, double speed) {
-    for (const auto& hop : hops.hops) left_[hop] += speed;
-  }
-
   const System& system_;
-  std::map<std::pair<int, int>, double> left_;
+  LinksLeft links_;
 };
 
 /// Neither beside the NIC nor joined by NVLink to a GPU that is and relays.

@@ -6,6 +6,7 @@
 #include <span>
 
 #include "nccl/crossed_rings.hpp"
+#include "nccl/links_left.hpp"
 #include "nccl/nearest_nics.hpp"
 #include "nccl/nvlink_ways.hpp"
 #include "nccl/nvls_search.hpp"
@@ -76,9 +77,7 @@ std::optional<Way> way_between(const System& system, int a, int b) {
 
 /// GPUs in their order over PCIe.
 Rings rings_over_pcie(const System& system, const std::vector<int>& gpus, double speed) {
-  std::map<std::pair<int, int>, double> left;
-  for (std::size_t device = 0; device < system.edges.size(); ++device)
-    for (const System::Edge& edge : system.edges[device]) left[{static_cast<int>(device), edge.to}] = edge.speed;
+  LinksLeft left(system);
   Rings out;
   out.type = PathType::loc;
   for (; out.count < most_searched_channels; ++out.count) {
@@ -86,12 +85,7 @@ Rings rings_over_pcie(const System& system, const std::vector<int>& gpus, double
       const auto hop = way_between(system, gpus[i], gpus[(i + 1) % gpus.size()]);
       if (!hop) return {};
       out.type = std::max(out.type, hop->type);
-      for (std::size_t h = 0; h < hop->hops.size(); ++h) {
-        const double booked = hop->kinds[h] == LinkKind::pcie ? speed * pcie_booked(system, hop->type) : speed;
-        double& room = left[hop->hops[h]];
-        if (room < booked - slack) return out;
-        room -= booked;
-      }
+      if (!left.book(*hop, speed, pcie_booked(system, hop->type))) return out;
     }
     out.order.push_back(gpus);
   }

@@ -2,10 +2,8 @@
 
 namespace collcast::test {
 
-namespace {
-
-ParallelLayout drawn_layout(Dice& dice) {
-  ParallelLayout l = layout(dice.pick({1, 2, 4}), dice.pick({1, 1, 2, 4}), dice.pick({1, 2, 3, 4}));
+ParallelLayout drawn_layout(Dice& dice, std::initializer_list<int> replicas) {
+  ParallelLayout l = layout(dice.pick({1, 2, 4}), dice.pick({1, 1, 2, 4}), dice.pick(replicas));
   l.order = dice.pick({RankOrder::tp_pp_dp, RankOrder::tp_cp_ep_dp_pp, RankOrder::dp_pp_tp});
   l.sequence_parallel = l.tp > 1 && dice.roll(2) == 0;
   if (l.pp > 1)
@@ -16,17 +14,19 @@ ParallelLayout drawn_layout(Dice& dice) {
   return l;
 }
 
-}  // namespace
+void draw_sharding(Dice& dice, TrainingOptions& o) {
+  o.zero = dice.roll(4);
+  o.reshard_after_forward = o.zero != 3 || dice.roll(2) == 0;
+  o.no_sync = o.zero == 3 && dice.roll(2) == 0;
+  o.overlap_dp = dice.roll(2) == 0;
+  o.overlap_pp = dice.roll(2) == 0;
+  o.bucket = Bytes(dice.pick({4'000'000, 40'000'000}));
+}
 
 StepInputs drawn_step(Dice& dice) {
-  const ParallelLayout l = drawn_layout(dice);
+  const ParallelLayout l = drawn_layout(dice, {1, 2, 3, 4});
   StepInputs in = inputs(small_model(), l, 256, 4 * dice.pick({1, 2}));
-  in.options.zero = dice.roll(4);
-  in.options.reshard_after_forward = in.options.zero != 3 || dice.roll(2) == 0;
-  in.options.no_sync = in.options.zero == 3 && dice.roll(2) == 0;
-  in.options.overlap_dp = dice.roll(2) == 0;
-  in.options.overlap_pp = dice.roll(2) == 0;
-  in.options.bucket = Bytes(dice.pick({4'000'000, 40'000'000}));
+  draw_sharding(dice, in.options);
   in.options.launch = Seconds(dice.pick({0.0, 5e-6}));
   in.model.tied_embeddings = dice.roll(2) == 0;
   if (in.options.zero > 0 && l.dp == 4 && dice.roll(2) == 0) in.layout.dp_shard = 2;

@@ -3,11 +3,18 @@
 
 #include <catch2/catch.hpp>
 
+#include <initializer_list>
+
 #include "../support/dice.hpp"
 #include "../support/sample.hpp"
 #include "inputs.hpp"
 
 namespace collcast::test {
+
+/// TP, PP, replicas of these, an order and a schedule.
+ParallelLayout drawn_layout(Dice&, std::initializer_list<int> replicas);
+/// What is split, kept and overlapped of gradients, weights and messages.
+void draw_sharding(Dice&, TrainingOptions&);
 
 /// Not all of them go together: check_step says which.
 StepInputs drawn_step(Dice&);

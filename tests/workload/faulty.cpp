@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "drawn_steps.hpp"
 #include "inputs.hpp"
 #include "timelines.hpp"
 
@@ -69,31 +70,10 @@ CollectiveTime unlike() {
   };
 }
 
-namespace {
-
-ParallelLayout random_layout(Dice& dice) {
-  ParallelLayout l = layout(dice.pick({1, 2, 4}), dice.pick({1, 1, 2, 4}), dice.pick({1, 2, 4}));
-  l.order = dice.pick({RankOrder::tp_pp_dp, RankOrder::tp_cp_ep_dp_pp, RankOrder::dp_pp_tp});
-  l.sequence_parallel = l.tp > 1 && dice.roll(2) == 0;
-  if (l.pp > 1)
-    l.schedule = dice.pick({PipelineSchedule::one_f_one_b, PipelineSchedule::gpipe, PipelineSchedule::interleaved,
-                            PipelineSchedule::zb_h1, PipelineSchedule::zb_2p, PipelineSchedule::zb_v,
-                            PipelineSchedule::dualpipe, PipelineSchedule::dualpipe_v});
-  if (l.schedule == PipelineSchedule::interleaved) l.vpp = 2;
-  return l;
-}
-
-}  // namespace
-
 StepInputs random_inputs(Dice& dice) {
-  const ParallelLayout l = random_layout(dice);
+  const ParallelLayout l = drawn_layout(dice, {1, 2, 4});
   StepInputs in = inputs(small_model(), l, 512, 4 * dice.pick({1, 2}));
-  in.options.zero = dice.roll(4);
-  in.options.reshard_after_forward = in.options.zero != 3 || dice.roll(2) == 0;
-  in.options.no_sync = in.options.zero == 3 && dice.roll(2) == 0;
-  in.options.overlap_dp = dice.roll(2) == 0;
-  in.options.overlap_pp = dice.roll(2) == 0;
-  in.options.bucket = Bytes(dice.pick({4'000'000, 40'000'000}));
+  draw_sharding(dice, in.options);
   in.kernels.beside_collectives = in.options.bucket == Bytes(4'000'000) ? 0.6 : 1;
   in.options.launch = Seconds(dice.pick({0.0, 5e-6, 40e-6}));
   in.model.tied_embeddings = dice.roll(2) == 0;

@@ -40,10 +40,6 @@ Habits habits_of_framework(const TrainingRow& row) {
   return {};
 }
 
-}  // namespace
-
-namespace {
-
 /// "2025", "2025-04", "2024-10/2025-04"; another text is no date.
 bool is_since(std::string_view month, const std::string& date) {
   const std::string_view year = std::string_view(date).substr(0, 4);
