@@ -3,10 +3,9 @@
 
 # collcast_layer(NAME SOURCES a.cpp ... [UNIT_1 c.cpp ... UNIT_2 ...] [APART b.cpp ...] USES base ... [PRIVATE_LIBRARIES fmt::fmt ...])
 #
-# The presets of tools/test, with sanitizers and with clang-tidy compile several files as one (CMAKE_UNITY_BUILD), which
-# takes a third of the time: twenty at a time in their order, or, in a layer whose files have many local names in common,
-# those of UNIT_1, of UNIT_2 ... A file in which a local name stands for something else than in its neighbours goes to
-# another unit, or on its own: APART.
+# All presets but `dev` compile several files as one (CMAKE_UNITY_BUILD), which takes a third of the time: twenty at a
+# time in their order, or, in a layer whose files have many local names in common, those of UNIT_1, of UNIT_2 ... A file
+# in which a local name stands for something else than in its neighbours goes to another unit, or on its own: APART.
 function(collcast_layer name)
   cmake_parse_arguments(ARG "" "" "SOURCES;UNIT_1;UNIT_2;UNIT_3;UNIT_4;UNIT_5;APART;USES;PRIVATE_LIBRARIES" ${ARGN})
   add_library(collcast_${name} STATIC ${ARG_SOURCES} ${ARG_APART})
